@@ -1,0 +1,1 @@
+"""Parsers: one package per trace format, found through the ``traceview.parsers`` entry points."""

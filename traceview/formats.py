@@ -1,0 +1,64 @@
+"""The contract between the loader and a parser: how a format introduces itself.
+
+A parser package offers one object that keeps :class:`Format` under the entry-point group
+``traceview.parsers``; nothing else in traceview needs to know about it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from traceview.timeline import Timeline
+
+ENTRY_POINT_GROUP = "traceview.parsers"
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What the loader knows about a file before a parser sees it.
+
+    Attributes:
+        path: The file.
+        size: Its size in bytes.
+        head: Its first bytes (up to 64 KiB) as they are on disk.
+        text: The same after decompression, if the file is compressed; equal to ``head`` otherwise.
+        compression: ``"gzip"`` or ``""``.
+    """
+
+    path: Path
+    size: int
+    head: bytes
+    text: bytes
+    compression: str
+
+
+class Format(Protocol):
+    """One trace format."""
+
+    name: str
+    """Format id, e.g. ``"kineto"``."""
+    title: str
+    """Name for people, e.g. ``"PyTorch profiler (Kineto)"``."""
+
+    def sniff(self, probe: Probe) -> float:
+        """How sure this parser is that the file is of its format, 0 to 1, by content and never by name alone."""
+
+    def parse(self, path: Path, *, run: int, progress: Callable[[float], None] | None) -> Timeline:
+        """Read one file into a timeline.
+
+        Launch attribution is not the parser's business: ``launch_id``, ``op_id``, ``parent_id``, ``step`` and
+        ``stage`` stay null.
+
+        Args:
+            path: The file.
+            run: Index of this file among the files of one load; becomes the ``run`` of its rows.
+            progress: Called with the share of the file that has been read, 0 to 1; ``None`` for no reports.
+
+        Raises:
+            UnreadableTraceError: nothing could be read; the message says why and what to do.
+        """

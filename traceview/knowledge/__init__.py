@@ -1,0 +1,1 @@
+"""Versioned facts as data: kernel signatures, eligibility, priorities, devices."""

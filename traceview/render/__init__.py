@@ -1,0 +1,1 @@
+"""Renderers: one result in, one text out. Nothing is computed here."""

@@ -1,0 +1,1 @@
+"""One rule per file; :mod:`traceview.rules.catalogue` lists them."""

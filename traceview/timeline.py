@@ -1,0 +1,180 @@
+"""The common timeline: what a trace holds, in one shape for every source format.
+
+A :class:`Timeline` is immutable. Parsers build one, the loader links launches, and analyses only read it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from traceview import schema
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+
+class Trust(StrEnum):
+    """How far the trace itself can be believed."""
+
+    GOOD = "good"
+    """Nothing was lost or repaired that an answer could depend on."""
+    LIMITED = "limited"
+    """Something was lost or repaired; the notes say what it limits."""
+    POOR = "poor"
+    """So much is missing that totals are lower bounds at best."""
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How often something had to be skipped, repaired or doubted, with the first example."""
+
+    n: int
+    example: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """One remark on the import.
+
+    Attributes:
+        kind: Stable identifier, e.g. ``"launch-missing"``.
+        text: One sentence for a person, with its numbers.
+        trust: The grade this note alone leaves the trace with.
+    """
+
+    kind: str
+    text: str
+    trust: Trust = Trust.GOOD
+
+
+@dataclass(frozen=True, slots=True)
+class ImportReport:
+    """What the import had to skip, repair or doubt. Nothing is dropped without a count here.
+
+    Attributes:
+        counts: Problem kind to :class:`Count`. Kinds that start with ``lost-`` mean that data is gone,
+            ``repaired-`` that it was read after a repair, others are facts about the recording.
+        notes: Remarks in words, each with the trust it leaves.
+        truncated: The file ends before its own end.
+    """
+
+    counts: Mapping[str, Count] = field(default_factory=dict)
+    notes: tuple[Note, ...] = ()
+    truncated: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "counts", MappingProxyType(dict(self.counts)))
+
+    @property
+    def trust(self) -> Trust:
+        """The worst grade that any note leaves."""
+        order = list(Trust)
+        return max((note.trust for note in self.notes), key=order.index, default=Trust.GOOD)
+
+    def with_notes(self, *notes: Note) -> ImportReport:
+        """The same report with ``notes`` added."""
+        return replace(self, notes=(*self.notes, *notes))
+
+    def with_counts(self, **counts: Count) -> ImportReport:
+        """The same report with ``counts`` added (``_`` in a keyword stands for ``-``); equal kinds add up."""
+        merged = dict(self.counts)
+        for key, count in counts.items():
+            kind = key.replace("_", "-")
+            before = merged.get(kind)
+            merged[kind] = Count(before.n + count.n, before.example or count.example) if before else count
+        return replace(self, counts=merged)
+
+    def __add__(self, other: ImportReport) -> ImportReport:
+        """Both reports as one, for several files."""
+        merged = dict(self.counts)
+        for kind, count in other.counts.items():
+            before = merged.get(kind)
+            merged[kind] = Count(before.n + count.n, before.example or count.example) if before else count
+        return ImportReport(merged, (*self.notes, *other.notes), self.truncated or other.truncated)
+
+
+@dataclass(frozen=True, slots=True)
+class RunInfo:
+    """Where one file came from and under which conditions it was recorded.
+
+    Attributes:
+        path: The file, as given.
+        format: Format id, e.g. ``"kineto"``.
+        producer: Program that wrote it, in words.
+        producer_version: Its version, ``None`` if the file does not say.
+        origin_unix_ns: Unix time of timeline zero, ``None`` if unknown.
+        rank: Distributed rank, ``None`` if not recorded.
+        world_size: Number of ranks, ``None`` if not recorded.
+        metadata: Facts of the recording that are safe to show (never environment, user or host).
+    """
+
+    path: Path
+    format: str
+    producer: str
+    producer_version: str | None = None
+    origin_unix_ns: int | None = None
+    rank: int | None = None
+    world_size: int | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """One trace, or several ranks of one run, as frames.
+
+    Attributes:
+        events: :data:`traceview.schema.EVENTS`.
+        processes: :data:`traceview.schema.PROCESSES`.
+        threads: :data:`traceview.schema.THREADS`.
+        devices: :data:`traceview.schema.DEVICES`.
+        inputs: :data:`traceview.schema.INPUTS`.
+        details: Rare arguments, losslessly: argument name to a frame of
+            :data:`traceview.schema.INT_DETAIL` or :data:`traceview.schema.TEXT_DETAIL`, sorted by ``id``.
+            A key whose values are of both sorts has its text part under ``"<key> (text)"``.
+        runs: One :class:`RunInfo` per file.
+        report: What the import skipped, repaired or doubts.
+    """
+
+    events: pl.DataFrame
+    processes: pl.DataFrame
+    threads: pl.DataFrame
+    devices: pl.DataFrame
+    inputs: pl.DataFrame
+    details: Mapping[str, pl.DataFrame]
+    runs: tuple[RunInfo, ...]
+    report: ImportReport
+
+    def validate(self) -> None:
+        """Check every frame against its contract.
+
+        Raises:
+            ValueError: says which frame breaks it and how.
+        """
+        schema.EVENTS.validate(self.events)
+        schema.PROCESSES.validate(self.processes)
+        schema.THREADS.validate(self.threads)
+        schema.DEVICES.validate(self.devices)
+        schema.INPUTS.validate(self.inputs)
+        for frame in self.details.values():
+            text = frame.schema.get("value") == pl.Categorical
+            (schema.TEXT_DETAIL if text else schema.INT_DETAIL).validate(frame)
+
+    @property
+    def device_work(self) -> pl.DataFrame:
+        """The rows that keep a device busy: device set, kind in :data:`traceview.schema.BUSY_KINDS`."""
+        return self.events.filter(
+            pl.col("device").is_not_null() & pl.col("kind").is_in(list(schema.BUSY_KINDS))
+        )
+
+    def __repr__(self) -> str:
+        files = ", ".join(run.path.name for run in self.runs)
+        return (
+            f"<Timeline of {files}: {self.events.height} events, {self.devices.height} devices, "
+            f"trust {self.report.trust.value}>"
+        )
