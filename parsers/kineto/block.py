@@ -147,7 +147,10 @@ def _mixed_block(block: bytes, found: Structure, columns: Columns, *, rest_is_bl
         slow_at.append(good_before[first] + had + np.arange(fresh))
         inserted[last] += fresh
     good = ~odd
-    fast = _piece(columns, good, tally)
+    fast = _piece(columns, None if good.all() else good, tally)
+    if not len(rows):
+        result.piece = fast
+        return result
     shift = np.cumsum(inserted)[:count][good]
     result.piece = interleave(
         fast, np.arange(fast.height) + shift, rows.piece(), np.concatenate(slow_at) if slow_at else np.empty(0, np.int64)

@@ -166,14 +166,14 @@ class _Reader:
         """Number the keys; events with keys that cannot be learned become odd."""
         found = self.found
         table = self.knowledge.keys
-        key = table.find(found.words, found.key_start, found.key_end)
+        key = table.find(found.text, found.words, found.key_start, found.key_end)
         unknown = np.flatnonzero(key == UNKNOWN)
         if len(unknown):
             starts, ends = found.key_start[unknown].tolist(), found.key_end[unknown].tolist()
             fresh = {self.block[start:end] for start, end in zip(starts, ends, strict=True)}
             self.knowledge.learn_keys({name for raw in fresh if (name := _key_name(raw)) is not None})
             table = self.knowledge.keys
-            key[unknown] = table.find(found.words, found.key_start[unknown], found.key_end[unknown])
+            key[unknown] = table.find(found.text, found.words, found.key_start[unknown], found.key_end[unknown])
             unknown = unknown[key[unknown] == UNKNOWN]
             self.out.odd[found.key_event[unknown]] = True
             # Without a column they would be out of range; their events are read by the slow lane anyway.
