@@ -30,7 +30,6 @@ MAX_KEYS: Final = 1024
 """Keys that a table can learn; events with further ones go through the slow lane."""
 MAX_KEY_BYTES: Final = 200
 _SLOT_BITS: Final = 13
-_TAIL_MASK: Final = np.array([0, *((1 << 8 * n) - 1 for n in range(1, 9))], U64)
 _TAIL_SHIFT: Final = np.array([0, *(64 - 8 * n for n in range(1, 9))], U64)
 
 
@@ -93,7 +92,6 @@ class KeyTable:
         length = end - start
         size = np.minimum(length, 8)
         tail = words[end - 8] >> _TAIL_SHIFT[size]
-        tail &= _TAIL_MASK[size]
         key = self._table[self._slots(tail, length, text[start], self._multiplier)]
         same = (self._tail[key] == tail) & (self._length[key] == length)
         longer = np.flatnonzero(same & (length > 8))
