@@ -109,7 +109,9 @@ def _launches(events: pl.DataFrame) -> tuple[NDArray[np.int64], int]:
     launch_id[found["id"].to_numpy()] = found["launch_id"].to_numpy()
     if reused:
         # A profiler that restarts its counter, or two sessions in one file: the latest call before the work counts.
-        before = work.sort("start_ns").join_asof(calls.sort("start_ns"), on="start_ns", by=key, strategy="backward")
+        before = work.sort("start_ns").join_asof(
+            calls.sort("start_ns"), on="start_ns", by=key, strategy="backward", check_sortedness=False
+        )
         before = before.filter(pl.col("launch_id").is_not_null())
         launch_id[before["id"].to_numpy()] = before["launch_id"].to_numpy()
     return launch_id, reused
@@ -172,12 +174,20 @@ def _missing_work_notes(events: pl.DataFrame) -> list[Note]:
     silent = launches.filter(~pl.col("id").is_in(answered.implode()))
     if not silent.height:
         return []
-    share = silent.height / launches.height
+    # An empty fill or copy (0 bytes) is never put on the device, so a silent memset or memcpy is no loss by itself.
+    is_kernel = pl.col("name").cast(pl.String).str.contains("(?i)kernel|graph|cooperative")
+    silent_kernels = silent.filter(is_kernel).height
+    kernel_launches = launches.filter(is_kernel).height
+    names = silent["name"].cast(pl.String).value_counts(sort=True, name="n").head(3)
+    listed = ", ".join(f"{n:,} {name}" for name, n in names.iter_rows())
+    text = f"{silent.height:,} of {launches.height:,} launches have no device event in the file ({listed})"
+    if not silent_kernels:
+        return [Note("launch-without-work", f"{text}: fills and copies of nothing leave none.")]
+    lossy = silent_kernels > _LIMITED_SHARE * kernel_launches
     return [
         Note(
             "launch-without-work",
-            f"{silent.height:,} of {launches.height:,} launches have no device event in the file: "
-            "device time and busy time are lower bounds.",
-            Trust.LIMITED if share > _LIMITED_SHARE else Trust.GOOD,
+            f"{text}: device time and busy time are lower bounds.",
+            Trust.LIMITED if lossy else Trust.GOOD,
         )
     ]
