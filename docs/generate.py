@@ -9,7 +9,9 @@ first difference of each stale page.
 from __future__ import annotations
 
 import difflib
+import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -85,7 +87,31 @@ def schema_page() -> Iterator[str]:
     )
 
 
-PARTS: dict[str, Callable[[], Iterator[str]]] = {}
+def demo() -> Iterator[str]:
+    """What ``make demo`` shows: the command on its sample, as a terminal without colour prints it.
+
+    Raises:
+        RuntimeError: the command could not run, so there is nothing to show.
+    """
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    trace = re.search(r"^DEMO_TRACE \?= (\S+)$", makefile, re.MULTILINE)
+    if not trace:
+        raise RuntimeError("the Makefile names no DEMO_TRACE")
+    command = ["traceview", "check-dispatch", trace[1]]
+    shown = {
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "NO_COLOR": "1",
+        "COLUMNS": "110",
+    }
+    done = subprocess.run(command, cwd=ROOT, env=plain, capture_output=True, text=True, check=False)
+    if done.returncode not in (0, 1, 3):
+        raise RuntimeError(f"{' '.join(command)} exited with {done.returncode}: {done.stderr}")
+    yield from ("```console", "$ " + " ".join(command))
+    yield from done.stdout.rstrip("\n").splitlines()
+    yield from ("$ echo $?", str(done.returncode), "```")
+
+
+PARTS: dict[str, Callable[[], Iterator[str]]] = {"demo": demo}
 """Name of a generated part to the function that yields its lines."""
 
 

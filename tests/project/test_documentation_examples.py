@@ -1,7 +1,7 @@
 """The examples of README and docs work as they are printed.
 
 ``console`` blocks: each line after ``$ `` is run by bash and its output (standard error included) compared with the
-lines that follow; ``...`` stands for anything. ``python`` blocks are run, one after the other in one namespace per
+lines that follow; ``...`` stands for anything, and ``echo $?`` prints the status of the command above. ``python`` blocks are run, one after the other in one namespace per
 page. A block whose fence says ``file=NAME`` is first written to that file. Each page runs in a folder of its own that
 has a link to the sample traces.
 """
@@ -55,14 +55,16 @@ def test_examples_of_a_page(page, folder):
             cwd=folder, env=environment(folder), capture_output=True, text=True, check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
+    status = 0
     for block in blocks(page):
         if block["language"] == "console":
             for command, want in commands(block["body"]):
-                got = subprocess.run(
-                    ["bash", "-c", f"exec 2>&1\n{command}"],
+                done = subprocess.run(
+                    ["bash", "-c", f"exec 2>&1; (exit {status})\n{command}"],
                     cwd=folder, env=environment(folder), stdin=subprocess.DEVNULL, capture_output=True, text=True,
                     check=False,
-                ).stdout  # fmt: skip
+                )  # fmt: skip
+                got, status = done.stdout, done.returncode
                 assert matches(want, got), f"$ {command}\n--- printed on the page:\n{want}\n--- printed now:\n{got}"
 
 

@@ -15,17 +15,13 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def wheel(repository, tmp_path_factory):
+def wheel(repository, tracked, tmp_path_factory):
     """The wheel, built from a clean copy of the sources: setuptools would reuse an old ``build`` folder."""
     source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
-    names = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
-        cwd=repository, capture_output=True, text=True, check=True,
-    ).stdout.split("\0")  # fmt: skip
-    for name in filter(None, names):
-        target = source / name
+    for path in tracked:
+        target = source / path.relative_to(repository)
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes((repository / name).read_bytes())
+        target.write_bytes(path.read_bytes())
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
     done = subprocess.run([*command, f"--wheel-dir={out}", str(source)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -39,23 +35,13 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel, repository):
     info = f"traceview-{traceview.__version__}.dist-info/"
     assert {name.split("/")[0] + "/" for name in names} == {"traceview/", info}
     assert info + "licenses/LICENSE" in names
-    modules = {
-        "traceview/" + path.relative_to(repository / "traceview").as_posix()
-        for path in (repository / "traceview").rglob("*.py")
+    want = {"traceview/py.typed"} | {
+        f"{package}/{path.relative_to(repository / folder).as_posix()}"
+        for package, folder in {"traceview": "traceview", "traceview/parsers": "parsers"}.items()
+        for pattern in ("*.py", "*.toml", "*.json")
+        for path in (repository / folder).rglob(pattern)
     }
-    modules |= {
-        "traceview/parsers/" + path.relative_to(repository / "parsers").as_posix()
-        for path in (repository / "parsers").rglob("*.py")
-    }
-    data = {
-        "traceview/" + path.relative_to(repository / "traceview").as_posix()
-        for path in (repository / "traceview").rglob("*.toml")
-    }
-    data |= {
-        "traceview/" + path.relative_to(repository / "traceview").as_posix()
-        for path in (repository / "traceview").rglob("*.json")
-    }
-    assert {name for name in names if not name.startswith(info)} == modules | data | {"traceview/py.typed"}
+    assert {name for name in names if not name.startswith(info)} == want
 
 
 def test_the_wheel_runs_with_the_core_dependencies_alone(wheel, repository, tmp_path):

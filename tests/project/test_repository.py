@@ -15,18 +15,6 @@ import traceview
 FOREIGN_WORDS = ["/" + "work/", "/" + "farm/", "shared" + "/", "corpus " + "README"]
 
 
-@pytest.fixture(scope="module")
-def tracked(repository):
-    """Every file of the repository that git knows or would add, as a relative path."""
-    listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
-        cwd=repository, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    if listed.returncode:
-        pytest.skip("not a git checkout")
-    return [repository / name for name in listed.stdout.split("\0") if name and (repository / name).is_file()]
-
-
 def test_the_version_is_written_once(repository, tracked):
     sources = [path for path in tracked if path.suffix in {".py", ".toml", ".md", ".yml"}]
     places = [
