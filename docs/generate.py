@@ -98,11 +98,8 @@ def demo() -> Iterator[str]:
     if not trace:
         raise RuntimeError("the Makefile names no DEMO_TRACE")
     command = ["traceview", "check-dispatch", trace[1]]
-    shown = {
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-        "NO_COLOR": "1",
-        "COLUMNS": "110",
-    }
+    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+    plain = {"PATH": path, "NO_COLOR": "1", "COLUMNS": "120", "LC_ALL": "C.UTF-8"}
     done = subprocess.run(command, cwd=ROOT, env=plain, capture_output=True, text=True, check=False)
     if done.returncode not in (0, 1, 3):
         raise RuntimeError(f"{' '.join(command)} exited with {done.returncode}: {done.stderr}")

@@ -1,9 +1,9 @@
 """The examples of README and docs work as they are printed.
 
 ``console`` blocks: each line after ``$ `` is run by bash and its output (standard error included) compared with the
-lines that follow; ``...`` stands for anything, and ``echo $?`` prints the status of the command above. ``python`` blocks are run, one after the other in one namespace per
-page. A block whose fence says ``file=NAME`` is first written to that file. Each page runs in a folder of its own that
-has a link to the sample traces.
+lines that follow; ``...`` stands for anything, and ``echo $?`` prints the status of the command above. ``python``
+blocks are run, one after the other in one namespace per page. A block whose fence says ``file=NAME`` is first written
+to that file. Each page runs in a folder of its own that has a link to the sample traces.
 """
 
 from __future__ import annotations
