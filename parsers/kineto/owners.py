@@ -61,8 +61,9 @@ def find_owners(raw: RawTrace, rows: NDArray[np.intp], on_device: NDArray[np.boo
     correlation = _int_arg(raw, "correlation", rows)
     correlation[correlation == 0] = _NULL  # CUPTI's "none"
     counts: dict[str, Count] = {}
-    if _fill_from_flows(raw, rows, on_device, pid, tid, correlation):
-        counts["correlation-from-flow"] = Count(int((correlation != _NULL).sum()))
+    filled = _fill_from_flows(raw, rows, on_device, pid, tid, correlation)
+    if filled:
+        counts["correlation-from-flow"] = Count(filled)
 
     # Rows of the recording itself ("Spans", "Traces", pid -1) belong to no process and no thread.
     host = ~on_device & (pid >= 0)
@@ -145,20 +146,20 @@ def _fill_from_flows(
     pid: NDArray[np.int64],
     tid: NDArray[np.int64],
     correlation: NDArray[np.int64],
-) -> bool:
+) -> int:
     """Where no device row carries a correlation, take the id of the launch arrow that ends at it.
 
-    An arrow runs from (pid, tid, time) of the call to (pid, tid, time) of the device row, with one id.
+    An arrow runs from (pid, tid, time) of the call to (pid, tid, time) of the device row, with one id. Returns how many rows got one.
     """
     if not on_device.any() or (correlation[on_device] != _NULL).any():
-        return False
+        return 0
     flows = raw.events.filter(
         pl.col("ph").cast(pl.String).is_in(["s", "f"])
         & pl.col("cat").cast(pl.String).is_in(list(_LAUNCH_FLOWS))
         & pl.col("flow_id").is_not_null()
     ).select("pid", "tid", "ts_ns", "flow_id", starts=pl.col("ph").cast(pl.String) == "s")
     if not flows.height:
-        return False
+        return 0
     places = pl.DataFrame(
         {
             "index": np.arange(len(rows)),
@@ -172,8 +173,9 @@ def _fill_from_flows(
     ).filter(pl.col("launches") | ~pl.col("starts"))
     on = ["pid", "tid", "ts_ns", "starts"]
     found = places.join(flows.unique(on, keep="first", maintain_order=True), on=on, how="inner")
+    found = found.filter(pl.Series(correlation[found["index"].to_numpy()] == _NULL))
     correlation[found["index"].to_numpy()] = found["flow_id"].to_numpy()
-    return found.height > 0
+    return found.height
 
 
 def _device_process(
