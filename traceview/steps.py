@@ -38,8 +38,7 @@ def mark_steps(timeline: Timeline) -> Timeline:
     on_host = events["thread"].is_not_null().to_numpy()
     process = events["process"].fill_null(0xFFFFFFFF).to_numpy()
     starts = events["start_ns"].to_numpy()
-    for (key,), own in marks.group_by("process"):
-        own = own.sort("start_ns")
+    for (key,), own in marks.sort("start_ns").group_by("process", maintain_order=True):
         rows = np.flatnonzero(on_host & (process == key))
         index = np.searchsorted(own["start_ns"].to_numpy(), starts[rows], side="right") - 1
         inside = (index >= 0) & (starts[rows] < own["end_ns"].to_numpy()[np.maximum(index, 0)])
