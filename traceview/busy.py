@@ -30,7 +30,7 @@ COMPUTATION_KINDS: Final = tuple(
 class DeviceBusy:
     """Use of one device, or of one set of device work.
 
-    ``busy_ns = computation_ns + exposed_communication_ns + exposed_copy_ns`` and
+    ``busy_ns = computation_ns + exposed_communication_ns + exposed_memcpy_ns`` and
     ``span_ns = busy_ns + idle_ns``, exactly.
 
     Attributes:
@@ -42,8 +42,8 @@ class DeviceBusy:
         computation_ns: Union of computation, ns.
         communication_ns: Union of communication, ns.
         exposed_communication_ns: The part of it that no computation hides, ns.
-        copy_ns: Union of copies, ns.
-        exposed_copy_ns: The part of it that neither computation nor communication hides, ns.
+        memcpy_ns: Union of copies, ns.
+        exposed_memcpy_ns: The part of it that neither computation nor communication hides, ns.
         without_launch: How many of the device's pieces of work have no launch in the file.
         left_out: How many of those were left out of every other number.
     """
@@ -56,8 +56,8 @@ class DeviceBusy:
     computation_ns: int
     communication_ns: int
     exposed_communication_ns: int
-    copy_ns: int
-    exposed_copy_ns: int
+    memcpy_ns: int
+    exposed_memcpy_ns: int
     without_launch: int
     left_out: int
 
@@ -113,8 +113,8 @@ def measure(work: pl.DataFrame, *, device: int, launched_only: bool = False) -> 
         computation_ns=intervals.total(*computation),
         communication_ns=intervals.total(*communication),
         exposed_communication_ns=intervals.total(*exposed_communication),
-        copy_ns=intervals.total(*copies),
-        exposed_copy_ns=intervals.total(*exposed_copies),
+        memcpy_ns=intervals.total(*copies),
+        exposed_memcpy_ns=intervals.total(*exposed_copies),
         without_launch=orphans,
         left_out=orphans if launched_only else 0,
     )
