@@ -121,4 +121,3 @@ def _skip_notes(skipped: Sequence[tuple[Path, str]]) -> Iterable[Note]:
     names = ", ".join(path.name for path, _ in skipped[:4]) + (" and more" if len(skipped) > 4 else "")
     files = "file is" if len(skipped) == 1 else "files are"
     yield Note("files-skipped", f"{len(skipped)} {files} left out as no trace ({names}): {listed}.")
-
