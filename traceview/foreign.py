@@ -82,9 +82,7 @@ def _json(probe: Probe) -> bytes:
 
 def _json_with(pattern: bytes, *, without: bytes = b"") -> Callable[[Probe], bool]:
     wanted = re.compile(pattern)
-    return lambda probe: bool(
-        _json(probe) and wanted.search(probe.text) and not (without and without in probe.text)
-    )
+    return lambda probe: bool(_json(probe) and wanted.search(probe.text) and not (without and without in probe.text))
 
 
 def _has_trace_events(probe: Probe) -> bool:
@@ -166,7 +164,7 @@ def _is_text(probe: Probe) -> bool:
 
 
 _RECORD: Final = (
-    "Record one with torch.profiler.profile(...) and save it with prof.export_chrome_trace(\"trace.json.gz\")."
+    'Record one with torch.profiler.profile(...) and save it with prof.export_chrome_trace("trace.json.gz").'
 )
 _NSYS_TABLES: Final = r"(StringIds|TARGET_INFO_SYSTEM_ENV|META_DATA_CAPTURE|META_DATA_EXPORT)$"
 
@@ -299,7 +297,9 @@ KINDS: Final = (
     Foreign(
         "html",
         "an HTML page",
-        lambda probe: bool(re.match(rb"\s*(<!--.*?-->\s*)*<(!doctype html|html)", probe.text, re.IGNORECASE | re.DOTALL)),
+        lambda probe: bool(
+            re.match(rb"\s*(<!--.*?-->\s*)*<(!doctype html|html)", probe.text, re.IGNORECASE | re.DOTALL)
+        ),
         "A download link may have returned a login or error page; download the file itself.",
     ),
     Foreign("zip", "a zip archive", _starts(b"PK\x03\x04", b"PK\x05\x06"), "Unpack it and give the trace inside."),

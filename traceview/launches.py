@@ -7,6 +7,7 @@ launch, and a launch whose work was not recorded stays what it is; both are coun
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -52,16 +53,7 @@ def link(timeline: Timeline) -> Timeline:
     if by_external_id:
         report = report.with_counts(op_by_external_id=Count(by_external_id))
     report = report.with_notes(*_missing_launch_notes(linked), *_missing_work_notes(linked))
-    return Timeline(
-        events=linked,
-        processes=timeline.processes,
-        threads=timeline.threads,
-        devices=timeline.devices,
-        inputs=timeline.inputs,
-        details=timeline.details,
-        runs=timeline.runs,
-        report=report,
-    )
+    return replace(timeline, events=linked, report=report)
 
 
 def graph_launch_ids(events: pl.DataFrame) -> pl.Series:

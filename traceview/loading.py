@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from traceview import merging, sniffing, sources
@@ -39,14 +40,14 @@ def load(
         UnreadableTraceError: a file is no trace, or nothing could be read from it.
         StrictModeError: ``strict`` and the import was not clean.
     """
-    from traceview.launches import link
+    from traceview.linking import finish
 
     paths = [path_or_paths] if isinstance(path_or_paths, (str, os.PathLike)) else list(path_or_paths)
     found = sources.find(paths, sniffing.installed_formats())
     timelines, report = _parse_all(found.traces, progress)
     timeline = merging.merge(timelines)
     notes = [*_skip_notes(found.skipped)]
-    timeline = link(_with_report(timeline, (timeline.report + report).with_notes(*notes)))
+    timeline = finish(replace(timeline, report=(timeline.report + report).with_notes(*notes)))
     if strict:
         require_clean(timeline.report)
     return timeline
@@ -120,9 +121,3 @@ def _skip_notes(skipped: Sequence[tuple[Path, str]]) -> Iterable[Note]:
     names = ", ".join(path.name for path, _ in skipped[:4]) + (" and more" if len(skipped) > 4 else "")
     files = "file is" if len(skipped) == 1 else "files are"
     yield Note("files-skipped", f"{len(skipped)} {files} left out as no trace ({names}): {listed}.")
-
-
-def _with_report(timeline: Timeline, report: ImportReport) -> Timeline:
-    from dataclasses import replace
-
-    return replace(timeline, report=report)

@@ -72,9 +72,7 @@ def find(paths: Iterable[str | os.PathLike[str]], formats: Sequence[Format]) -> 
     return Found(tuple(traces.values()), tuple(skipped.items()))
 
 
-def _add_folder(
-    folder: Path, formats: Sequence[Format], traces: dict[Path, Source], skipped: dict[Path, str]
-) -> None:
+def _add_folder(folder: Path, formats: Sequence[Format], traces: dict[Path, Source], skipped: dict[Path, str]) -> None:
     try:
         first_level = [entry for entry in folder.iterdir() if _is_visible_file(entry)]
     except OSError as error:

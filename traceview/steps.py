@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -46,13 +47,4 @@ def mark_steps(timeline: Timeline) -> Timeline:
     launch = events["launch_id"].fill_null(0xFFFFFFFF).to_numpy()
     launched = np.flatnonzero(launch != 0xFFFFFFFF)
     step[launched] = step[launch[launched]]
-    return Timeline(
-        events=events.with_columns(pl.Series("step", step).replace(-1, None)),
-        processes=timeline.processes,
-        threads=timeline.threads,
-        devices=timeline.devices,
-        inputs=timeline.inputs,
-        details=timeline.details,
-        runs=timeline.runs,
-        report=timeline.report,
-    )
+    return replace(timeline, events=events.with_columns(pl.Series("step", step).replace(-1, None)))

@@ -56,15 +56,12 @@ def write_families(page: Page, families: Sequence[KernelUse]) -> None:
         Column("family"),
     ]
     rows = [
-        [percent(one.share), total, f"{one.count:,}", one.family]
-        for one, total in zip(families, totals, strict=True)
+        [percent(one.share), total, f"{one.count:,}", one.family] for one, total in zip(families, totals, strict=True)
     ]
     page.table(*_with_busy(columns, rows, families))
 
 
-def write_kernels(
-    page: Page, kernels: Sequence[KernelUse], *, details: bool = False, full_names: bool = False
-) -> None:
+def write_kernels(page: Page, kernels: Sequence[KernelUse], *, details: bool = False, full_names: bool = False) -> None:
     """One row per kernel, its name last.
 
     Args:
@@ -118,8 +115,10 @@ def tensor_core(used: bool | None) -> str:
 
 def _verdict(result: KernelReport) -> str:
     if not result.kernels:
-        return "No kernel in this trace: only what the host did can be seen." if result.kernels is None else (
-            "No kernel in this trace: its device work is copies and fills only."
+        return (
+            "No kernel in this trace: only what the host did can be seen."
+            if result.kernels is None
+            else ("No kernel in this trace: its device work is copies and fills only.")
         )
     runs = sum(one.count for one in result.kernels)
     first = result.kernels[0]

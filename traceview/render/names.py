@@ -14,7 +14,9 @@ _SAYS_LITTLE: Final = re.compile(r"\(anonymous namespace\)::|\b(at::native|at|c1
 _NAMESPACE: Final = re.compile(r"\b[A-Za-z_]\w*::(?=\w)")
 _LITERAL: Final = re.compile(r"(\(\w+\))?-?\d+\w*|true|false")
 ELLIPSIS: Final = "..."
-_GENERIC: Final = re.compile(r"(elementwise_kernel\w*|reduce_kernel|multi_tensor_apply_kernel|[^\w]Kernel2?|device_kernel)$")
+_GENERIC: Final = re.compile(
+    r"(elementwise_kernel\w*|reduce_kernel|multi_tensor_apply_kernel|[^\w]Kernel2?|device_kernel)$"
+)
 """Kernels that are frames for any work: their argument names the work, so it is worth more than their own name."""
 
 LEAST_ARGUMENT: Final = 8
