@@ -47,7 +47,7 @@ class Dispatch:
 
     op: str
     implementation: str
-    provider: str
+    provider: str | None
     attribution: str
     stage: str
     kernels: list[Event] = field(default_factory=list)
@@ -184,7 +184,7 @@ class Thread:
 
     @contextmanager
     def dispatch(
-        self, op: str, implementation: str, provider: str, *, stage: str = "", attribution: str = "attributed"
+        self, op: str, implementation: str, provider: str | None, *, stage: str = "", attribution: str = "attributed"
     ) -> Iterator[None]:
         """State the right answer for the device work launched inside. Writes nothing into the trace."""
         said = Dispatch(op, implementation, provider, attribution, stage)

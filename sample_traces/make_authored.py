@@ -79,8 +79,8 @@ SAMPLES: Final = (
         "graph-replay.cuda-authored.json",
         lambda: [samples_systems.graph_replay()], ("execute_context_0(0)_generation_8(8)",),
         "Each `cudaGraphLaunch` owns 21 kernels that share its correlation. The attention kernel can be named, the op "
-        "that asked for it cannot: attribution is `kernel-only`. `stage` in the dispatch is the phase that the range "
-        "name states (no context requests, eight generation requests).",
+        "that asked for it cannot: attribution is `opaque`, and every attention kernel counts as a call. `stage` in "
+        "a dispatch is the phase that the range name states (no context requests, eight generation requests).",
         {"graph_launches": 3, "kernels_per_graph_launch": 21},
     ),
     Sample(

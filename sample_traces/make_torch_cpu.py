@@ -119,7 +119,7 @@ def attention_facts(events: list[dict[str, Any]]) -> dict[str, Any]:
     ]  # fmt: skip
     ranges = [e for e in events if e["name"] == "by_hand"]
     softmax = [e for e in events if e["name"] == "aten::_softmax" and any(_inside(e, r) for r in ranges)]
-    found.append({"op": "attention", "implementation": "unfused", "provider": "pytorch", "attribution": "attributed",
+    found.append({"op": "attention", "implementation": "unfused", "provider": None, "attribution": "attributed",
                   "stage": "by_hand", "count": len(softmax)})  # fmt: skip
     return {"stages": ["sdpa_default", "sdpa_math", "by_hand"], "dispatches": found}
 

@@ -91,7 +91,7 @@ def _eager_attention(t: Thread, q: Tensor, *, stage: str) -> None:
     scores = Tensor(q.shape[0], q.shape[1], q.shape[2], q.shape[2], dtype=BF16)
     mask = Tensor(1, 1, q.shape[2], q.shape[2], dtype=BF16)
     with t.python("transformers/integrations/eager_paged.py(14): eager_attention_forward"):
-        with t.dispatch("attention", "unfused", "pytorch", stage=stage):
+        with t.dispatch("attention", "unfused", None, stage=stage):
             key_t = ops.transpose(t, q, 2, 3)
             ops.matmul(t, q, key_t, kernel=k.GEMM_BF16_A100, us=88.3)
             ops.scale_by(t, scores, q.shape[3] ** -0.5, us=74.9, kernel=k.MUL_BF16)
@@ -147,7 +147,7 @@ def mixed_backends() -> Trace:
             wide = Tensor(2, 8, 2048, 128, dtype=BF16)
             with main.range("decoder"):
                 for _ in range(3):
-                    with main.dispatch("attention", "cudnn", "pytorch", stage="decoder"):
+                    with main.dispatch("attention", "cudnn", "cudnn", stage="decoder"):
                         ops.sdpa_cudnn(main, wide, wide, us=71.6)
             package = Tensor(2, 2048, 8, 128, dtype="c10::Half")
             with main.range("adapter"), main.dispatch("attention", "flash-2", "flash-attn", stage="adapter"):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sample_traces import kernel_names as k
 from sample_traces import op_chains as ops
-from sample_traces.authoring import A100, H100, MI300X, Tensor, Trace
+from sample_traces.authoring import A100, H100, MI300X, Dispatch, Tensor, Trace
 from sample_traces.op_chains import BF16
 
 if TYPE_CHECKING:
@@ -30,11 +30,9 @@ def graph_replay() -> Trace:
         with main.range("execute_context_0(0)_generation_8(8)"):
             with main.op("aten::copy_", tokens, tokens, True, us=3.4):
                 main.memcpy("HtoD", 64, us=1.3, pinned=True)
-            with main.dispatch("attention", "triton", "vllm", stage="decode", attribution="kernel-only"):
-                replayed = main.graph_launch(layer * 3)
-                names = [name for name, _ in layer * 3]
-                said = trace.dispatches[-1]
-                said.kernels[:] = [e for e, name in zip(replayed, names, strict=True) if name == k.UNIFIED_2D]
+            for kernel in main.graph_launch(layer * 3):
+                if kernel.name == k.UNIFIED_2D:
+                    trace.dispatches.append(Dispatch("attention", "triton", "vllm", "opaque", "decode", [kernel]))
             main.idle(40)
             with main.op("aten::argmax", logits, -1, False, us=9.0):
                 main.launch(k.ARGMAX_F32, us=9.7)
@@ -59,7 +57,7 @@ def _compiled_forward(t: Thread, rows: int, *, guard: int, key: str, suffix: int
         t.call("Pregraph bytecode", us=5.1)
         t.call("AOTDispatcher Runtime Wrapper Prologue", us=4.4)
         with t.range(f"## Call CompiledFxGraph {key} ##", us=12.7):
-            with t.dispatch("attention", "unfused", "inductor", stage="forward"):
+            with t.dispatch("attention", "unfused", None, stage="forward"):
                 with t.op("aten::bmm", q, q.swap(1, 2), us=8.1):
                     t.launch(k.GEMM_BF16_A100, us=33.4 * rows / 512, regs=122)
                 _triton(t, f"triton_per_fused__safe_softmax_mul_{suffix}", scores, scores, us=41.8 * rows / 512)
@@ -217,7 +215,7 @@ def rocm() -> Trace:
             main.memcpy("HtoD", 2 * 4096 * 2048 * 2, us=702.5)
             for _ in range(2):
                 q = ops.heads(main, ops.linear(main, x, 2048, us=161.8, **gemm), 16, 128)
-                with main.dispatch("attention", "aotriton", "pytorch", stage="denoise"):
+                with main.dispatch("attention", "aotriton", "aotriton", stage="denoise"):
                     ops.sdpa_flash(main, q, q, us=921.6, kernel=k.AOTRITON, rocm=True)
                 ops.linear(main, x, 2048, us=162.3, **gemm)
             main.sync()

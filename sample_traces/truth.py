@@ -51,7 +51,7 @@ def _stages(trace: Trace, names: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def _dispatches(trace: Trace) -> list[dict[str, Any]]:
-    groups: dict[tuple[str, ...], list[Any]] = {}
+    groups: dict[tuple[str | None, ...], list[Any]] = {}
     for said in trace.dispatches:
         key = (said.op, said.implementation, said.provider, said.attribution, said.stage)
         groups.setdefault(key, []).append(said)

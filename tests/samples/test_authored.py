@@ -133,8 +133,8 @@ def test_stage_times_in_the_truth_table(file):
 
 KERNELS_OF = {
     ("flash-2", "pytorch"): "pytorch_flash::flash_fwd", ("flash-2", "flash-attn"): "void flash::flash_fwd",
-    ("mem-efficient", "pytorch"): "fmha_cutlassF", ("cudnn", "pytorch"): "native_sdpa", ("triton", "vllm"): "kernel_unified",
-    ("aotriton", "pytorch"): "attn_fwd",
+    ("mem-efficient", "pytorch"): "fmha_cutlassF", ("cudnn", "cudnn"): "native_sdpa", ("triton", "vllm"): "kernel_unified",
+    ("aotriton", "aotriton"): "attn_fwd",
 }  # fmt: skip
 
 
