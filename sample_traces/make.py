@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 HERE: Final = Path(__file__).resolve().parent
-if str(HERE.parent) not in sys.path:  # started as a script: make the folder importable by its own name
+if not __package__:  # Started as a script: make the folder importable by its own name.
     sys.path.insert(0, str(HERE.parent))
 
 from sample_traces import make_authored  # noqa: E402

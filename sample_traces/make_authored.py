@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 HERE: Final = Path(__file__).resolve().parent
-if str(HERE.parent) not in sys.path:  # started as a script: make the folder importable by its own name
+if not __package__:  # Started as a script: make the folder importable by its own name.
     sys.path.insert(0, str(HERE.parent))
 
 from sample_traces import broken, samples_attention, samples_systems, truth  # noqa: E402
@@ -47,8 +47,8 @@ SAMPLES: Final = (
     Sample(
         "flash-requested-math-ran.cuda-authored.json.gz",
         lambda: [samples_attention.flash_requested(upcast=True)], PAIR_STAGES,
-        "The `flash_attn=True` story. In `denoise` the rotary embedding leaves queries and keys in float32 and the "
-        "heads are grouped (`enable_gqa=True`, 16 query heads, 4 key heads). FlashAttention refuses float32, the "
+        "The `flash_attn=True` story. In `denoise` queries, keys and values are cast to float32 for the rotary "
+        "embedding and never back, and the heads are grouped (`enable_gqa=True`, 16 query heads, 4 key heads). FlashAttention refuses float32, the "
         "memory-efficient kernel refuses grouped heads, cuDNN refuses float32: PyTorch runs "
         "`aten::_scaled_dot_product_attention_math` and says nothing. `text_encoder` next to it got FlashAttention-2. "
         "Compare with `flash-requested-flash-ran`.",

@@ -96,7 +96,7 @@ class Recording:
 
     name: str
     program: Callable[[profile], None]
-    options: dict[str, bool]
+    options: dict[str, Any]
     shows: str
     facts: Callable[[list[dict[str, Any]]], dict[str, Any]]
 

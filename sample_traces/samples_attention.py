@@ -32,7 +32,7 @@ def _denoise_layer(t: Thread, *, upcast: bool) -> None:
     ops.layer_norm(t, x, us=9.3)
     q = ops.heads(t, ops.linear(t, x, 1024, us=27.5), 16, 64)
     kv = ops.heads(t, ops.linear(t, x, 512, us=15.1), 4, 64)
-    if upcast:  # The rotary embedding computes in float32 and nobody casts back.
+    if upcast:  # Cast for the rotary embedding, and never back.
         q, kv = ops.cast(t, q, "float", 12.4), ops.cast(t, kv, "float", 4.2)
         with t.dispatch("attention", "math", "pytorch", stage="denoise"):
             ops.sdpa_math_gqa(t, q, kv, bmm_us=704.3, softmax_us=(803.8, 441.6, 118.9, 788.2))

@@ -203,3 +203,9 @@ def test_samples_are_built_to_the_same_bytes(tmp_path):
             # Another zlib may compress to other bytes; the content must not change.
             new, old = gzip.decompress(new), gzip.decompress(old)
         assert new == old, f"{kept} is out of date: run python sample_traces/make.py"
+
+
+def test_the_example_of_the_index_runs(capsys):
+    example = (FOLDER / "README.md").read_text().split("```python\n")[1].split("```")[0]
+    exec(compile(example, "README.md", "exec"), {})  # noqa: S102
+    assert json.loads(capsys.readouterr().out)["traceEvents"][2]["name"] == "aten::mm"
