@@ -186,6 +186,35 @@ def _meet(ranks: list[Trace], kernels: list[Event], *, transfer_ns: int) -> None
         trace.stream_free[kernel.pid, kernel.tid] = kernel.end_ns + 640
 
 
+def gaps_and_copies() -> Trace:
+    """A training loop whose device waits for data, and for Python after a read of the loss; weights copied each step."""
+    trace = Trace(gpu=A100, note="In every step the device waits for the data loader, and for Python after .item().")
+    main = trace.thread()
+    x, w = Tensor(2048, 1024), Tensor(4096, 4096)
+    for step in range(4):
+        with main.step(step):
+            with main.range("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", us=4003.7):
+                pass
+            with main.range("forward"):
+                if step == 0:
+                    main.api("cudaMalloc", us=412.3)
+                for tensor, nbytes, us in ((x, 8 << 20, 1331.2), (w, 64 << 20, 10_652.8)):
+                    with main.op("aten::to", tensor, us=1.4), main.op("aten::copy_", tensor, tensor, False, us=3.6):
+                        main.memcpy("HtoD", nbytes, us=us)
+                        main.sync()
+                for us in (301.5, 644.2, 298.8):
+                    ops.linear(main, x, 1024, us=us, kernel=k.GEMM_F32_SIMT_A100, api="cudaLaunchKernel")
+            with main.range("metrics"):
+                with main.op("aten::item", Tensor(), us=2.0), main.op("aten::_local_scalar_dense", Tensor(), us=3.1):
+                    main.memcpy("DtoH", 4, us=1.408)
+                    main.sync()
+                main.idle(1200)
+            with main.range("Optimizer.step#SGD.step"):
+                with main.op("aten::_foreach_add_", [w, w], [w, w], -0.01, us=16.4):
+                    main.launch(k.FOREACH_ADD, us=211.6)
+    return trace
+
+
 def no_device_work() -> Trace:
     """A program on a machine with a GPU that never used it."""
     trace = Trace(gpu=H100, note="A GPU is there, and every op ran on the CPU.")
