@@ -187,7 +187,7 @@ def _meet(ranks: list[Trace], kernels: list[Event], *, transfer_ns: int) -> None
 
 
 def gaps_and_copies() -> Trace:
-    """A training loop whose device waits for data, and for Python after a read of the loss; weights copied each step."""
+    """A training loop whose device waits for data, and for Python after a read of the loss; weights copied anew."""
     trace = Trace(gpu=A100, note="In every step the device waits for the data loader, and for Python after .item().")
     main = trace.thread()
     x, w = Tensor(2048, 1024), Tensor(4096, 4096)
