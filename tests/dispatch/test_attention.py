@@ -109,7 +109,7 @@ def test_by_hand_with_shapes_is_proven() -> None:
         ("the second product does not read the probabilities", by_hand(0, after=[[2, 4, 4], [2, 4, 8]])),
         (
             "a router picks the top experts between softmax and product",
-            by_hand(0)[:9] + run(25, 77, "aten::topk", TOPK) + by_hand(0)[9:],
+            by_hand(0)[:9] + run(25, 77, "aten::topk", TOPK) + by_hand(0, after=[[4, 8], [8, 16]])[9:],
         ),
         ("no second product", by_hand(0)[:9]),
         ("the softmax comes first", by_hand(0)[6:]),
@@ -140,6 +140,14 @@ def test_products_on_another_stream_prove_nothing() -> None:
         attention(kernel(GEMM, 0, 10, stream=1), kernel(SOFTMAX, 10, 20, stream=2), kernel(GEMM, 20, 30, stream=1))
         == []
     )
+
+
+def test_a_bias_looked_up_in_between_passes_by_shapes_only() -> None:
+    lookup = run(15, 77, "aten::embedding", "void at::native::(anonymous namespace)::vectorized_gather_kernel<16, long>(char*)")
+    (row,) = attention(*by_hand(0), *lookup)
+    assert row.evidence == "shapes"
+    plain = [Event(**{**{f: getattr(e, f) for f in e.__dataclass_fields__}, "dims": None}) for e in [*by_hand(0), *lookup]]
+    assert attention(*plain) == []
 
 
 def test_two_calls_in_a_row_share_no_kernel() -> None:
