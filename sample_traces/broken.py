@@ -57,7 +57,8 @@ class Case:
         events: Event rows that must be kept; ``None`` if the file must be refused.
         work: Of these, device work.
         counts: What the import must count, by kind.
-        truncated: Whether the import must say that the file is cut.
+        truncated: Whether the import must say that the file is cut; ``None`` leaves it free.
+        doubted: Whether the trust grade must not be "good".
         notes: Kinds of note that the import or the linking of launches must leave.
         code: Code of the refusal.
     """
@@ -68,7 +69,8 @@ class Case:
     events: int | None = EVENTS
     work: int = WORK
     counts: dict[str, int] = field(default_factory=dict)
-    truncated: bool = False
+    truncated: bool | None = False
+    doubted: bool = False
     notes: tuple[str, ...] = ()
     code: str = ""
 
@@ -78,7 +80,7 @@ class Case:
             return {"what": self.what, "outcome": "refused", "code": self.code}
         return {
             "what": self.what, "outcome": "loads", "events": self.events, "device_work": self.work,
-            "counts": self.counts, "truncated": self.truncated, "notes": list(self.notes),
+            "counts": self.counts, "truncated": self.truncated, "doubted": self.doubted, "notes": list(self.notes),
         }  # fmt: skip
 
 
@@ -216,12 +218,18 @@ CASES: Final = (
         {"lost-cut": 1},
         truncated=True,
     ),
-    Case("bad-checksum.json.gz", "The gzip stream is complete, its checksum is wrong.", whole_gzip_with_bad_checksum),
+    Case(
+        "bad-checksum.json.gz",
+        "The gzip stream is complete, its checksum is wrong.",
+        whole_gzip_with_bad_checksum,
+        truncated=None,
+        doubted=True,
+    ),
     Case(
         "bad-utf8.json",
         "A name holds bytes that are not UTF-8.",
         lambda text: text.encode().replace(FRAME.encode(), b'"name": "m\xff\xfedel.py(12): forward"'),
-        counts={"repaired-utf8": 1},
+        counts={"repaired-utf8": 2},
     ),
     Case(
         "backslashes.json",
