@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from traceview import merging, sniffing, sources
@@ -32,7 +33,7 @@ def load(
         progress: Called with the share of the input that has been read, 0 to 1.
 
     Returns:
-        The timeline, with launches linked. Its report says what was skipped, repaired or left out.
+        The timeline, with launches linked and steps marked. Its report says what was skipped, repaired or left out.
 
     Raises:
         UsageError: a path does not exist or may not be read.
@@ -40,13 +41,14 @@ def load(
         StrictModeError: ``strict`` and the import was not clean.
     """
     from traceview.launches import link
+    from traceview.steps import mark_steps
 
     paths = [path_or_paths] if isinstance(path_or_paths, (str, os.PathLike)) else list(path_or_paths)
     found = sources.find(paths, sniffing.installed_formats())
     timelines, report = _parse_all(found.traces, progress)
     timeline = merging.merge(timelines)
     notes = [*_skip_notes(found.skipped)]
-    timeline = link(_with_report(timeline, (timeline.report + report).with_notes(*notes)))
+    timeline = mark_steps(link(replace(timeline, report=(timeline.report + report).with_notes(*notes))))
     if strict:
         require_clean(timeline.report)
     return timeline
@@ -120,9 +122,3 @@ def _skip_notes(skipped: Sequence[tuple[Path, str]]) -> Iterable[Note]:
     names = ", ".join(path.name for path, _ in skipped[:4]) + (" and more" if len(skipped) > 4 else "")
     files = "file is" if len(skipped) == 1 else "files are"
     yield Note("files-skipped", f"{len(skipped)} {files} left out as no trace ({names}): {listed}.")
-
-
-def _with_report(timeline: Timeline, report: ImportReport) -> Timeline:
-    from dataclasses import replace
-
-    return replace(timeline, report=report)
