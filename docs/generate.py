@@ -1,4 +1,6 @@
-"""Write the pages that are generated from the code, or check that they are up to date.
+"""Write the pages and parts of pages that are generated from the code, or check that they are up to date.
+
+A part lies between ``<!-- begin generated: NAME -->`` and ``<!-- end generated: NAME -->``.
 
 Usage: ``python docs/generate.py`` writes, ``python docs/generate.py --check`` only compares and exits 1 with the
 first difference of each stale page.
@@ -7,6 +9,9 @@ first difference of each stale page.
 from __future__ import annotations
 
 import difflib
+import os
+import re
+import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +19,7 @@ from typing import TYPE_CHECKING
 from traceview import schema
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     import polars as pl
 
@@ -82,9 +87,49 @@ def schema_page() -> Iterator[str]:
     )
 
 
+def demo() -> Iterator[str]:
+    """What ``make demo`` shows: the command on its sample, as a terminal without colour prints it.
+
+    Raises:
+        RuntimeError: the command could not run, so there is nothing to show.
+    """
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    trace = re.search(r"^DEMO_TRACE \?= (\S+)$", makefile, re.MULTILINE)
+    if not trace:
+        raise RuntimeError("the Makefile names no DEMO_TRACE")
+    command = ["traceview", "check-dispatch", trace[1]]
+    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+    plain = {"PATH": path, "NO_COLOR": "1", "COLUMNS": "120", "LC_ALL": "C.UTF-8"}
+    done = subprocess.run(command, cwd=ROOT, env=plain, capture_output=True, text=True, check=False)
+    if done.returncode not in (0, 1, 3):
+        raise RuntimeError(f"{' '.join(command)} exited with {done.returncode}: {done.stderr}")
+    yield from ("```console", "$ " + " ".join(command))
+    yield from done.stdout.rstrip("\n").splitlines()
+    yield from ("$ echo $?", str(done.returncode), "```")
+
+
+PARTS: dict[str, Callable[[], Iterator[str]]] = {"demo": demo}
+"""Name of a generated part to the function that yields its lines."""
+
+
+def filled(text: str) -> str:
+    """A page with its generated parts filled in.
+
+    Raises:
+        KeyError: a part has no generator.
+    """
+
+    def part(match: re.Match[str]) -> str:
+        return "\n".join((match[1], *PARTS[match[2]](), match[3]))
+
+    return re.sub(r"(<!-- begin generated: (\S+) -->)\n.*?(<!-- end generated: \2 -->)", part, text, flags=re.DOTALL)
+
+
 def pages() -> dict[Path, str]:
-    """Path to content of every generated page."""
-    return {ROOT / "docs" / "schema.md": "\n".join(schema_page()) + "\n"}
+    """Path to content of every page that is generated, whole or in part."""
+    written = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    found = {path: filled(path.read_text(encoding="utf-8")) for path in written if path.exists()}
+    return found | {ROOT / "docs" / "schema.md": "\n".join(schema_page()) + "\n"}
 
 
 def stale(path: Path, want: str) -> list[str]:

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parent.parent
+
+# `sample_traces` is no installed package: tests get its trace builder by path. The root of the checkout must not be
+# on sys.path, where `parsers/` would be a package of its own.
+_spec = importlib.util.spec_from_file_location("sample_traces", ROOT / "sample_traces" / "__init__.py")
+assert _spec is not None
+assert _spec.loader is not None
+sys.modules["sample_traces"] = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(sys.modules["sample_traces"])
 
 # The same examples on every machine, and no failure because a shared machine was slow for a moment.
 settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=100)

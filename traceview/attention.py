@@ -103,7 +103,7 @@ def find_calls(timeline: Timeline) -> AttentionCalls:
     by_hand = unfused.find_chains(
         timeline, free.filter(~pl.col("id").is_in(taken.implode())), under_attention=roots.host_rows_under()
     )
-    return _joined([by_op, by_kernel, AttentionCalls(*by_hand)], timeline)
+    return _joined([by_op, by_kernel, AttentionCalls(*by_hand)])
 
 
 def _device_work(timeline: Timeline) -> pl.DataFrame:
@@ -157,7 +157,8 @@ class _Roots:
 
     def host_rows_under(self) -> NDArray[np.bool_]:
         """For each event whether it lies under an op that asks for attention."""
-        return (self._root >= 0) & self._on_host
+        under: NDArray[np.bool_] = (self._root >= 0) & self._on_host
+        return under
 
     def table(self) -> pl.DataFrame:
         """One row per root: its event, and what the names under it prove."""
@@ -255,8 +256,14 @@ def _calls_by_kernel(timeline: Timeline, work: pl.DataFrame) -> AttentionCalls:
     owners = main.select(*lane, "start_ns", owner="id")
     settings = {"on": "start_ns", "by": lane, "check_sortedness": False}
     before = helpers.join_asof(owners, strategy="backward", **settings)  # type: ignore[arg-type]
-    after = before.filter(pl.col("owner").is_null()).drop("owner").join_asof(
-        owners, strategy="forward", **settings  # type: ignore[arg-type]
+    after = (
+        before.filter(pl.col("owner").is_null())
+        .drop("owner")
+        .join_asof(
+            owners,
+            strategy="forward",
+            **settings,  # type: ignore[arg-type]
+        )
     )
     placed = pl.concat([before.filter(pl.col("owner").is_not_null()), after])
     homeless = placed.filter(pl.col("owner").is_null()).drop("owner")
@@ -290,7 +297,7 @@ def _calls_by_kernel(timeline: Timeline, work: pl.DataFrame) -> AttentionCalls:
     return AttentionCalls(calls, members)
 
 
-def _joined(parts: list[AttentionCalls], timeline: Timeline) -> AttentionCalls:
+def _joined(parts: list[AttentionCalls]) -> AttentionCalls:
     """All parts under one key, in the order in which the calls stand in the timeline."""
     offset = 0
     calls, members = [], []
@@ -298,13 +305,11 @@ def _joined(parts: list[AttentionCalls], timeline: Timeline) -> AttentionCalls:
         calls.append(part.calls.with_columns(pl.col("call") + offset))
         members.append(part.members.with_columns(pl.col("call") + offset))
         offset += part.calls.height
-    shift = {"call": pl.UInt32}
     columns = list(ATTENTION_CALLS.dtypes)
-    all_calls = pl.concat([part.select(columns).cast(shift) for part in calls]).sort("event_id", "call")
-    all_members = pl.concat([part.select("id", "call").cast(shift) for part in members])
+    all_calls = pl.concat([part.select(columns).cast({"call": pl.UInt32}) for part in calls]).sort("event_id", "call")
+    all_members = pl.concat([part.select("id", "call").cast({"call": pl.UInt32}) for part in members])
     renumber = all_calls.select("call").with_row_index("new").cast({"new": pl.UInt32})
     return AttentionCalls(
         all_calls.with_columns(call=renumber["new"]),
         all_members.join(renumber, on="call").select("id", call="new").sort("call", "id"),
     )
-

@@ -6,6 +6,7 @@ Parsers fill columns in whatever order the file has and call :func:`build`; nobo
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -22,10 +23,7 @@ NOT_AN_EVENT: Final = 0xFFFFFFFF
 
 # At equal start and duration the outer one comes first: a profiler step holds an op holds a launch.
 _OUTER_FIRST: Final = np.array(
-    [
-        {"annotation": 0, "python": 1, "compile": 2, "op": 3, "api": 4, "sync": 4}.get(kind, 5)
-        for kind in schema.KINDS
-    ],
+    [{"annotation": 0, "python": 1, "compile": 2, "op": 3, "api": 4, "sync": 4}.get(kind, 5) for kind in schema.KINDS],
     np.int8,
 )
 
@@ -50,9 +48,7 @@ class Details(Mapping[str, pl.DataFrame]):
             frame = self._by_row[key]
             ids = self._event_of_row[frame["row"].to_numpy()]
             self._ready[key] = (
-                pl.DataFrame({"id": ids, "value": frame["value"]})
-                .filter(pl.col("id") != NOT_AN_EVENT)
-                .sort("id")
+                pl.DataFrame({"id": ids, "value": frame["value"]}).filter(pl.col("id") != NOT_AN_EVENT).sort("id")
             )
         return self._ready[key]
 
@@ -63,16 +59,23 @@ class Details(Mapping[str, pl.DataFrame]):
         return len(self._by_row)
 
 
+@dataclass(frozen=True, slots=True)
+class Lookups:
+    """The frames that events point into, each as :mod:`traceview.schema` describes it."""
+
+    processes: pl.DataFrame
+    threads: pl.DataFrame
+    devices: pl.DataFrame
+    inputs: pl.DataFrame
+
+
 def build(
     columns: dict[str, pl.Series],
     *,
     event_rows: NDArray[np.intp],
     row_count: int,
     details: Mapping[str, pl.DataFrame],
-    processes: pl.DataFrame,
-    threads: pl.DataFrame,
-    devices: pl.DataFrame,
-    inputs: pl.DataFrame,
+    lookups: Lookups,
     run: RunInfo,
     report: ImportReport,
 ) -> Timeline:
@@ -85,10 +88,7 @@ def build(
         event_rows: For each event, its row in the file, as ``details`` counts rows.
         row_count: Number of rows in the file.
         details: Argument name to ``(row, value)``.
-        processes: :data:`traceview.schema.PROCESSES`.
-        threads: :data:`traceview.schema.THREADS`.
-        devices: :data:`traceview.schema.DEVICES`.
-        inputs: :data:`traceview.schema.INPUTS`.
+        lookups: The frames that events point into.
         run: The file.
         report: What the parser skipped or repaired.
     """
@@ -109,10 +109,10 @@ def build(
     event_of_row[event_rows[order]] = np.arange(count, dtype=np.uint32)
     return Timeline(
         events=pl.DataFrame(ready),
-        processes=processes,
-        threads=threads,
-        devices=devices,
-        inputs=inputs,
+        processes=lookups.processes,
+        threads=lookups.threads,
+        devices=lookups.devices,
+        inputs=lookups.inputs,
         details=Details(details, event_of_row),
         runs=(run,),
         report=report,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from traceview import intervals, launches
-from traceview.attention import SLOW, UNTOLD, Attribution, AttentionCalls, Evidence, find_calls
+from traceview.attention import SLOW, UNTOLD, AttentionCalls, Attribution, Evidence, find_calls
 from traceview.kernels import identify
 
 if TYPE_CHECKING:
@@ -179,9 +179,7 @@ _CALL_KEY: Final = [
 ]  # fmt: skip
 
 
-def _attention_rows(
-    timeline: Timeline, calls: AttentionCalls, work: pl.DataFrame, busy_ns: int
-) -> list[Dispatch]:
+def _attention_rows(timeline: Timeline, calls: AttentionCalls, work: pl.DataFrame, busy_ns: int) -> list[Dispatch]:
     signatures = {row["inputs"]: row for row in timeline.inputs.iter_rows(named=True)}
     members = calls.members.join(work, on="id").partition_by("call", as_dict=True)
     rows = []
@@ -202,7 +200,7 @@ def _attention_rows(
                 count=group.height,
                 device_ns=device_ns,
                 share=_share(device_ns, busy_ns),
-                host_ns=group["host_ns"].sum() if group["host_ns"].null_count() < group.height else None,
+                host_ns=sum(recorded_ns) if (recorded_ns := group["host_ns"].drop_nulls().to_list()) else None,
                 attribution=facts["attribution"],
                 evidence=facts["evidence"],
                 verdict=_verdict(facts["implementation"]),

@@ -7,6 +7,7 @@ launch, and a launch whose work was not recorded stays what it is; both are coun
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -42,7 +43,7 @@ def link(timeline: Timeline) -> Timeline:
     op_id = op_of_host.copy()
     launched = np.flatnonzero(launch_id >= 0)
     op_id[launched] = op_of_host[launch_id[launched]]
-    by_external_id = _fill_by_external_id(timeline, op_id, launch_id)
+    by_external_id = _fill_by_external_id(timeline, op_id)
     linked = events.with_columns(
         _nullable_id("parent_id", parent_id), _nullable_id("launch_id", launch_id), _nullable_id("op_id", op_id)
     )
@@ -52,23 +53,14 @@ def link(timeline: Timeline) -> Timeline:
     if by_external_id:
         report = report.with_counts(op_by_external_id=Count(by_external_id))
     report = report.with_notes(*_missing_launch_notes(linked), *_missing_work_notes(linked))
-    return Timeline(
-        events=linked,
-        processes=timeline.processes,
-        threads=timeline.threads,
-        devices=timeline.devices,
-        inputs=timeline.inputs,
-        details=timeline.details,
-        runs=timeline.runs,
-        report=report,
-    )
+    return replace(timeline, events=linked, report=report)
 
 
 def graph_launch_ids(events: pl.DataFrame) -> pl.Series:
     """Ids of the host calls that replay a captured graph."""
-    return events.filter(
-        (pl.col("kind") == "api") & pl.col("name").cast(pl.String).str.contains(GRAPH_LAUNCH_NAMES)
-    )["id"]
+    return events.filter((pl.col("kind") == "api") & pl.col("name").cast(pl.String).str.contains(GRAPH_LAUNCH_NAMES))[
+        "id"
+    ]
 
 
 def _nullable_id(name: str, ids: NDArray[np.int64]) -> pl.Series:
@@ -117,7 +109,7 @@ def _launches(events: pl.DataFrame) -> tuple[NDArray[np.int64], int]:
     return launch_id, reused
 
 
-def _fill_by_external_id(timeline: Timeline, op_id: NDArray[np.int64], launch_id: NDArray[np.int64]) -> int:
+def _fill_by_external_id(timeline: Timeline, op_id: NDArray[np.int64]) -> int:
     """Give device rows without an enclosing op the op that carries the same ``External id``.
 
     PyTorch stamps launches and their device work with the id of the op that was innermost at the time. It is only
@@ -132,9 +124,7 @@ def _fill_by_external_id(timeline: Timeline, op_id: NDArray[np.int64], launch_id
         if other != key and other in timeline.details:
             ids = pl.concat([ids, timeline.details[other]])
     facts = timeline.events.select("id", "process", "kind", "start_ns").join(ids, on="id")
-    ops = facts.filter((pl.col("kind") == "op") & (pl.col("value") > 0)).unique(
-        ["process", "value"], keep="none"
-    )
+    ops = facts.filter((pl.col("kind") == "op") & (pl.col("value") > 0)).unique(["process", "value"], keep="none")
     wanted = facts.filter(pl.col("id").is_in(pl.Series(open_rows.astype(np.uint32)).implode()))
     found = wanted.join(ops.select("process", "value", op="id", op_start_ns="start_ns"), on=["process", "value"])
     found = found.filter(pl.col("op_start_ns") <= pl.col("start_ns"))

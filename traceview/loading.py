@@ -40,15 +40,14 @@ def load(
         UnreadableTraceError: a file is no trace, or nothing could be read from it.
         StrictModeError: ``strict`` and the import was not clean.
     """
-    from traceview.launches import link
-    from traceview.steps import mark_steps
+    from traceview.linking import finish
 
     paths = [path_or_paths] if isinstance(path_or_paths, (str, os.PathLike)) else list(path_or_paths)
     found = sources.find(paths, sniffing.installed_formats())
     timelines, report = _parse_all(found.traces, progress)
     timeline = merging.merge(timelines)
     notes = [*_skip_notes(found.skipped)]
-    timeline = mark_steps(link(replace(timeline, report=(timeline.report + report).with_notes(*notes))))
+    timeline = finish(replace(timeline, report=(timeline.report + report).with_notes(*notes)))
     if strict:
         require_clean(timeline.report)
     return timeline

@@ -20,9 +20,7 @@ OVERHANG_NS: Final = 1_000
 driver calls are stamped by another clock than ops, so a true child can seem to outlive its parent a little."""
 
 
-def parents(
-    starts: NDArray[np.int64], ends: NDArray[np.int64], threads: NDArray[np.uint32]
-) -> NDArray[np.int64]:
+def parents(starts: NDArray[np.int64], ends: NDArray[np.int64], threads: NDArray[np.uint32]) -> NDArray[np.int64]:
     """Index of the directly enclosing event of each event, or :data:`NO_PARENT`.
 
     Args:

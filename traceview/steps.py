@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -38,8 +39,7 @@ def mark_steps(timeline: Timeline) -> Timeline:
     on_host = events["thread"].is_not_null().to_numpy()
     process = events["process"].fill_null(0xFFFFFFFF).to_numpy()
     starts = events["start_ns"].to_numpy()
-    for (key,), own in marks.group_by("process"):
-        own = own.sort("start_ns")
+    for (key,), own in marks.sort("start_ns").group_by("process", maintain_order=True):
         rows = np.flatnonzero(on_host & (process == key))
         index = np.searchsorted(own["start_ns"].to_numpy(), starts[rows], side="right") - 1
         inside = (index >= 0) & (starts[rows] < own["end_ns"].to_numpy()[np.maximum(index, 0)])
@@ -47,13 +47,4 @@ def mark_steps(timeline: Timeline) -> Timeline:
     launch = events["launch_id"].fill_null(0xFFFFFFFF).to_numpy()
     launched = np.flatnonzero(launch != 0xFFFFFFFF)
     step[launched] = step[launch[launched]]
-    return Timeline(
-        events=events.with_columns(pl.Series("step", step).replace(-1, None)),
-        processes=timeline.processes,
-        threads=timeline.threads,
-        devices=timeline.devices,
-        inputs=timeline.inputs,
-        details=timeline.details,
-        runs=timeline.runs,
-        report=timeline.report,
-    )
+    return replace(timeline, events=events.with_columns(pl.Series("step", step).replace(-1, None)))

@@ -54,9 +54,7 @@ def find_chains(
     Returns:
         Calls and members, as :class:`traceview.attention.AttentionCalls` has them.
     """
-    ops = timeline.events.select(
-        op_id="id", op=pl.col("name").cast(pl.String), op_inputs="inputs", op_ns="dur_ns"
-    )
+    ops = timeline.events.select(op_id="id", op=pl.col("name").cast(pl.String), op_inputs="inputs", op_ns="dur_ns")
     on_device = _device_sequence(work, ops)
     on_host = _host_sequence(timeline, under_attention)
     calls, members = [], []

@@ -22,9 +22,7 @@ SAFE_KEYS: Final = (
 )  # fmt: skip
 """Top-level keys that describe conditions. Everything else (host, user, job, environment) is never taken."""
 
-_DROPPED: Final = re.compile(
-    r"Record counts: Out-of-range = (?P<out>\d+), .*?CUPTI stopped early\? = (?P<stopped>\d+)"
-)
+_DROPPED: Final = re.compile(r"Record counts: Out-of-range = (?P<out>\d+), .*?CUPTI stopped early\? = (?P<stopped>\d+)")
 _BUFFER_FULL: Final = re.compile(r"dropped|buffer (is )?full|ran out of", re.IGNORECASE)
 
 
@@ -90,9 +88,7 @@ def notes(head: Mapping[str, Any]) -> list[Note]:
                 )
             )
         if match and int(match["stopped"]):
-            found.append(
-                Note("profiler-stopped-early", "CUPTI stopped before the window closed.", Trust.LIMITED)
-            )
+            found.append(Note("profiler-stopped-early", "CUPTI stopped before the window closed.", Trust.LIMITED))
     errors = _log_lines(head.get("ERROR")) + _log_lines(head.get("WARNING"))
     dropped = [line for line in errors if _BUFFER_FULL.search(line)]
     if dropped:

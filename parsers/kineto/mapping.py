@@ -6,9 +6,6 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import polars as pl
-
-from traceview import schema
-from traceview.building import build
 from traceview.parsers.kineto import about
 from traceview.parsers.kineto.categories import (
     COMPILE_NAME,
@@ -19,13 +16,15 @@ from traceview.parsers.kineto.categories import (
     SYNC_CALL,
 )
 from traceview.parsers.kineto.owners import Owners, find_owners
+
+from traceview import schema
+from traceview.building import Lookups, build
 from traceview.timeline import Count, ImportReport, Note, Timeline, Trust
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
-
     from traceview.parsers.kineto.raw import RawTrace
 
 _INPUT_ARGS: Final = {
@@ -34,6 +33,9 @@ _INPUT_ARGS: Final = {
     "strides": "Input Strides",
     "concrete": "Concrete Inputs",
 }
+_COLUMN_ARGS: Final = frozenset({"correlation", "device", "stream", "bytes", "Bytes", "flops"})
+"""Integer arguments that are columns of the timeline, so not repeated as details."""
+
 _EPOCH_NS: Final = range(946_684_800 * 10**9, 4_102_444_800 * 10**9)
 """2000 to 2100: a timestamp in here is taken as Unix time when the file does not name its base."""
 
@@ -76,27 +78,30 @@ def to_timeline(raw: RawTrace, path: Path, *, run: int) -> Timeline:
         "flops": _sparse(raw, ("flops",), events.height).gather(rows),
     }
     columns["inputs"], inputs = _inputs(raw, rows)
-    notes = [*about.notes(raw.head), *_own_notes(raw, rows, kind, owners)]
-    used = {*_INPUT_ARGS.values(), "correlation", "flops"}
+    notes = [*about.notes(raw.head), *_own_notes(raw, rows, owners)]
     return build(
         columns,
         event_rows=rows,
         row_count=events.height,
-        details={
-            **{key: frame for key, frame in raw.int_args.items() if key not in used},
-            **{
-                f"{key} (text)" if key in raw.int_args and key not in used else key: frame
-                for key, frame in raw.text_args.items()
-                if key not in _INPUT_ARGS.values()
-            },
-        },
-        processes=owners.processes,
-        threads=owners.threads,
-        devices=about.devices(raw.head, owners.ordinals, run=run),
-        inputs=inputs,
+        details=_details(raw),
+        lookups=Lookups(
+            processes=owners.processes,
+            threads=owners.threads,
+            devices=about.devices(raw.head, owners.ordinals, run=run),
+            inputs=inputs,
+        ),
         run=about.run_info(raw.head, path, origin_unix_ns=_origin_unix_ns(raw, origin, rows)),
         report=ImportReport(counts, tuple(notes), raw.truncated),
     )
+
+
+def _details(raw: RawTrace) -> dict[str, pl.DataFrame]:
+    """The arguments that did not become columns."""
+    details = {key: frame for key, frame in raw.int_args.items() if key not in _COLUMN_ARGS}
+    for key, frame in raw.text_args.items():
+        if key not in _INPUT_ARGS.values():
+            details[f"{key} (text)" if key in details else key] = frame
+    return details
 
 
 def _category_codes(events: pl.DataFrame, table: dict[str, str]) -> NDArray[np.int16]:
@@ -250,7 +255,7 @@ def _origin_unix_ns(raw: RawTrace, origin: int, rows: NDArray[np.intp]) -> int |
     return origin if len(rows) and origin in _EPOCH_NS else None
 
 
-def _own_notes(raw: RawTrace, rows: NDArray[np.intp], kind: NDArray[np.int16], owners: Owners) -> list[Note]:
+def _own_notes(raw: RawTrace, rows: NDArray[np.intp], owners: Owners) -> list[Note]:
     notes = list(owners.notes)
     if raw.truncated:
         notes.append(

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import polars as pl
+from traceview.parsers.kineto.raw import LABEL_BASE
 
 from traceview import schema
-from traceview.parsers.kineto.raw import LABEL_BASE
 from traceview.timeline import Count, Note, Trust
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
     from traceview.parsers.kineto.raw import RawTrace
 
 _NULL: Final = np.iinfo(np.int64).min
@@ -149,7 +148,10 @@ def _fill_from_flows(
 ) -> int:
     """Where no device row carries a correlation, take the id of the launch arrow that ends at it.
 
-    An arrow runs from (pid, tid, time) of the call to (pid, tid, time) of the device row, with one id. Returns how many rows got one.
+    An arrow runs from (pid, tid, time) of the call to (pid, tid, time) of the device row, with one id.
+
+    Returns:
+        How many rows got one.
     """
     if not on_device.any() or (correlation[on_device] != _NULL).any():
         return 0
@@ -167,8 +169,9 @@ def _fill_from_flows(
             "tid": tid,
             "ts_ns": raw.events["ts_ns"].to_numpy()[rows],
             "starts": ~on_device,
-            "launches": (raw.events["cat"].cast(pl.String).str.contains("(?i)runtime|driver").fill_null(value=False))
-            .to_numpy()[rows],
+            "launches": (
+                raw.events["cat"].cast(pl.String).str.contains("(?i)runtime|driver").fill_null(value=False)
+            ).to_numpy()[rows],
         }
     ).filter(pl.col("launches") | ~pl.col("starts"))
     on = ["pid", "tid", "ts_ns", "starts"]
@@ -190,15 +193,17 @@ def _device_process(
     """Process of each device row. Several processes: the one whose launches best explain the row's device lane."""
     if process_count <= 1 or not len(device_pid):
         return np.zeros(len(device_pid), np.int64), []
-    calls = pl.DataFrame(
-        {"process": host_process, "correlation": host_correlation, "call_ns": host_start}
-    ).filter(pl.col("correlation") != _NULL)
+    calls = pl.DataFrame({"process": host_process, "correlation": host_correlation, "call_ns": host_start}).filter(
+        pl.col("correlation") != _NULL
+    )
     if calls["process"].n_unique() <= 1:
         only = int(calls["process"][0]) if calls.height else 0
         return np.full(len(device_pid), only, np.int64), []
     work = pl.DataFrame({"lane": device_pid, "correlation": device_correlation, "start_ns": device_start})
-    pairs = work.filter(pl.col("correlation") != _NULL).join(calls, on="correlation").filter(
-        pl.col("call_ns") <= pl.col("start_ns")
+    pairs = (
+        work.filter(pl.col("correlation") != _NULL)
+        .join(calls, on="correlation")
+        .filter(pl.col("call_ns") <= pl.col("start_ns"))
     )
     # A launch precedes its work by little; a stranger's launch with the same number by an arbitrary time.
     score = (

@@ -44,7 +44,7 @@ def timing(facts: Facts, rows: Sequence[Dispatch]) -> Cost:
     return Cost(words, device_ns, "; ".join(place for place, _ in places.most_common(3)))
 
 
-def evidence_lines(facts: Facts, rows: Sequence[Dispatch]) -> tuple[str, ...]:
+def evidence_lines(rows: Sequence[Dispatch]) -> tuple[str, ...]:
     """One line per dispatch: op, count, what shows it, and the recorded signature."""
     lines = []
     for row in rows[:_MAX_LINES]:

@@ -57,7 +57,7 @@ def check(facts: Facts) -> Iterator[Finding]:
             severity=Severity.ERROR if proven else Severity.WARNING,
             title=f"{calls} {'ran' if proven else 'seem to have run'} unfused{cost.words}",
             where=cost.where or "no call stack recorded",
-            evidence=evidence_lines(facts, group),
+            evidence=evidence_lines(group),
             cost_ns=cost.device_ns or None,
             confidence=Confidence.MEASURED if proven else Confidence.INFERRED,
             fix=(

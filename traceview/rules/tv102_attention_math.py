@@ -54,7 +54,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         severity=Severity.ERROR,
         title=f"{count:,} SDPA call{'s' if count != 1 else ''} fell back to math{cost.words}",
         where=cost.where or "no call stack recorded",
-        evidence=evidence_lines(facts, rows),
+        evidence=evidence_lines(rows),
         cost_ns=cost.device_ns or None,
         confidence=Confidence.MEASURED,
         fix=(

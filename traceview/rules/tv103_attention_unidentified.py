@@ -50,7 +50,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         severity=Severity.WARNING,
         title=f"{count:,} attention call{'s' if count != 1 else ''} ran something the trace does not tell{cost.words}",
         where=cost.where or "no call stack recorded",
-        evidence=evidence_lines(facts, rows),
+        evidence=evidence_lines(rows),
         cost_ns=None,
         confidence=Confidence.MEASURED,
         fix="Record device activities for the whole call, once without graph capture; report kernels that are new.",
