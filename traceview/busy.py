@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 
 COMMUNICATION_KINDS: Final = ("collective",)
 COPY_KINDS: Final = ("memcpy",)
-COMPUTATION_KINDS: Final = tuple(
-    kind for kind in schema.BUSY_KINDS if kind not in (*COMMUNICATION_KINDS, *COPY_KINDS)
-)
+COMPUTATION_KINDS: Final = tuple(kind for kind in schema.BUSY_KINDS if kind not in (*COMMUNICATION_KINDS, *COPY_KINDS))
 """Everything else that keeps a device busy; fills (``memset``) run as kernels do."""
 
 

@@ -60,9 +60,7 @@ def merge(timelines: Sequence[Timeline]) -> Timeline:
         *(position.gather(together[name]).alias(name) for name in EVENT_LINKS),
     )
     report = sum((one.report for one in timelines), ImportReport())
-    runs = tuple(
-        replace(run, origin_unix_ns=origin) if aligned else run for one in timelines for run in one.runs
-    )
+    runs = tuple(replace(run, origin_unix_ns=origin) if aligned else run for one in timelines for run in one.runs)
     return Timeline(
         events=together.select(list(schema.EVENTS.dtypes)),
         processes=pl.concat(processes),

@@ -56,15 +56,12 @@ def write_families(page: Page, families: Sequence[KernelUse]) -> None:
         Column("family"),
     ]
     rows = [
-        [percent(one.share), total, f"{one.count:,}", one.family]
-        for one, total in zip(families, totals, strict=True)
+        [percent(one.share), total, f"{one.count:,}", one.family] for one, total in zip(families, totals, strict=True)
     ]
     page.table(*_with_busy(columns, rows, families))
 
 
-def write_kernels(
-    page: Page, kernels: Sequence[KernelUse], *, details: bool = False, full_names: bool = False
-) -> None:
+def write_kernels(page: Page, kernels: Sequence[KernelUse], *, details: bool = False, full_names: bool = False) -> None:
     """One row per kernel, its name last.
 
     Args:
@@ -91,7 +88,7 @@ def write_kernels(
             total,
             f"{one.count:,}",
             mean,
-            tensor_core(one.tensor_core),
+            tensor_core(one),
             f"{one.family}/{one.implementation}" if one.implementation else one.family,
             *([one.provider or "-"] if details else []),
             one.name,
@@ -111,15 +108,17 @@ def _with_busy(
     return [columns[0], Column("busy", number=True), *columns[1:]], added
 
 
-def tensor_core(used: bool | None) -> str:
+def tensor_core(use: KernelUse) -> str:
     """Whether a kernel runs on tensor cores, in one word."""
-    return "?" if used is None else "yes" if used else "no"
+    return "?" if use.tensor_core is None else "yes" if use.tensor_core else "no"
 
 
 def _verdict(result: KernelReport) -> str:
     if not result.kernels:
-        return "No kernel in this trace: only what the host did can be seen." if result.kernels is None else (
-            "No kernel in this trace: its device work is copies and fills only."
+        return (
+            "No kernel in this trace: only what the host did can be seen."
+            if result.kernels is None
+            else ("No kernel in this trace: its device work is copies and fills only.")
         )
     runs = sum(one.count for one in result.kernels)
     first = result.kernels[0]

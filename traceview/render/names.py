@@ -14,7 +14,9 @@ _SAYS_LITTLE: Final = re.compile(r"\(anonymous namespace\)::|\b(at::native|at|c1
 _NAMESPACE: Final = re.compile(r"\b[A-Za-z_]\w*::(?=\w)")
 _LITERAL: Final = re.compile(r"(\(\w+\))?-?\d+\w*|true|false")
 ELLIPSIS: Final = "..."
-_GENERIC: Final = re.compile(r"(elementwise_kernel\w*|reduce_kernel|multi_tensor_apply_kernel|[^\w]Kernel2?|device_kernel)$")
+_GENERIC: Final = re.compile(
+    r"(elementwise_kernel\w*|reduce_kernel|multi_tensor_apply_kernel|[^\w]Kernel2?|device_kernel)$"
+)
 """Kernels that are frames for any work: their argument names the work, so it is worth more than their own name."""
 
 LEAST_ARGUMENT: Final = 8
@@ -22,9 +24,9 @@ LEAST_ARGUMENT: Final = 8
 
 
 def plain(text: str) -> str:
-    """``text`` without what a terminal would obey: names in a trace are whatever its author wrote.
+    r"""``text`` without what a terminal would obey: names in a trace are whatever its author wrote.
 
-    Control characters and marks that change the direction of text are shown as ``\\x1b``.
+    Control characters and marks that change the direction of text are shown as ``\x1b``.
     """
     return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
 
