@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from traceview.cli.command import Answer, Command
 
-COMMANDS: Final = ("report", "kernels")
+COMMANDS: Final = ("check_dispatch", "report", "kernels")
 """Modules of this package, in the order of the help."""
 
 INTERRUPTED: Final = 130
@@ -61,7 +61,6 @@ def _run(command: Command, options: argparse.Namespace) -> int:
     try:
         answer = command.run(options)
         _write(answer)
-        return answer.code
     except TraceviewError as error:
         if options.debug:
             traceback.print_exc()
@@ -81,6 +80,7 @@ def _run(command: Command, options: argparse.Namespace) -> int:
         first_line = next(iter(str(error).splitlines()), "")
         _complain(f"defect in traceview ({type(error).__name__}: {first_line}); {_ISSUES}.")
         return ExitCode.CANNOT_RUN
+    return answer.code
 
 
 def build_parser(commands: Sequence[Command]) -> argparse.ArgumentParser:

@@ -88,7 +88,7 @@ def write_kernels(page: Page, kernels: Sequence[KernelUse], *, details: bool = F
             total,
             f"{one.count:,}",
             mean,
-            tensor_core(one.tensor_core),
+            tensor_core(one),
             f"{one.family}/{one.implementation}" if one.implementation else one.family,
             *([one.provider or "-"] if details else []),
             one.name,
@@ -108,9 +108,9 @@ def _with_busy(
     return [columns[0], Column("busy", number=True), *columns[1:]], added
 
 
-def tensor_core(used: bool | None) -> str:
+def tensor_core(use: KernelUse) -> str:
     """Whether a kernel runs on tensor cores, in one word."""
-    return "?" if used is None else "yes" if used else "no"
+    return "?" if use.tensor_core is None else "yes" if use.tensor_core else "no"
 
 
 def _verdict(result: KernelReport) -> str:

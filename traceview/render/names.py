@@ -24,9 +24,9 @@ LEAST_ARGUMENT: Final = 8
 
 
 def plain(text: str) -> str:
-    """``text`` without what a terminal would obey: names in a trace are whatever its author wrote.
+    r"""``text`` without what a terminal would obey: names in a trace are whatever its author wrote.
 
-    Control characters and marks that change the direction of text are shown as ``\\x1b``.
+    Control characters and marks that change the direction of text are shown as ``\x1b``.
     """
     return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
 

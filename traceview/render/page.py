@@ -28,7 +28,7 @@ GAP: Final = "  "
 _UNIT: Final = re.compile(r"(\d) (%|ns|us|ms|s)(?!\w)")
 """A number and its unit stay on one line."""
 
-LEAST_NAME: Final = 24
+LEAST_NAME: Final = 16
 """Columns that a name keeps even where the row then does not fit."""
 
 
@@ -68,12 +68,13 @@ class Page:
         """The answer in one or two sentences."""
         self._lines(text, style=style)
 
-    def facts(self, facts: Iterable[tuple[str, str]]) -> None:
+    def facts(self, facts: Iterable[tuple[str, str]], *, blank: bool = True) -> None:
         """``name  value`` lines; long values continue below their own start."""
         rows = [(name, plain(value)) for name, value in facts if value]
         if not rows:
             return
-        self.blank()
+        if blank:
+            self.blank()
         at = INDENT + max(len(name) for name, _ in rows) + 2
         for name, value in rows:
             first, *rest = textwrap.wrap(value, max(self.width - at, 20), break_on_hyphens=False) or [""]
@@ -81,10 +82,10 @@ class Page:
             for line in rest:
                 self._print(Text(" " * at + line))
 
-    def heading(self, text: str) -> None:
+    def heading(self, text: str, style: str = "bold") -> None:
         """A section title, set off by an empty line."""
         self.blank()
-        self._print(Text(text, style="bold"))
+        self._lines(text, style=style)
 
     def blank(self) -> None:
         """An empty line."""
