@@ -102,9 +102,21 @@ def _write_finding(page: Page, finding: Finding, busy_ns: int) -> None:
 
 
 def _write_attention(page: Page, rows: Sequence[Dispatch]) -> None:
+    """Rows in groups of one op: its name is long, and many rows share it."""
     unit, times = durations(row.device_ns for row in rows)
-    # What everyone expects, a kernel's name under a recorded op, needs no column; the op's name needs the space.
-    plain_case = all((row.evidence, row.attribution) == ("kernel", "attributed") for row in rows)
+    by_op: dict[str, list[Sequence[str | Text]]] = {}
+    for row, time in zip(rows, times, strict=True):
+        by_op.setdefault(row.op or "op not recorded", []).append(
+            [
+                Text(row.verdict, style=STYLES[row.verdict]),
+                f"{row.count:,}",
+                time,
+                percent(row.share),
+                _implementation(row),
+                _known_by(row),
+                shapes(row.inputs, tensors=1),
+            ]
+        )
     page.table(
         [
             Column("verdict"),
@@ -112,23 +124,10 @@ def _write_attention(page: Page, rows: Sequence[Dispatch]) -> None:
             Column(f"device {unit}", number=True),
             Column("of busy", number=True),
             Column("implementation"),
-            *([] if plain_case else [Column("known by")]),
-            Column("op", name=True),
-            Column("inputs"),
+            Column("known by"),
+            Column("inputs", name=True),
         ],
-        [
-            [
-                Text(row.verdict, style=STYLES[row.verdict]),
-                f"{row.count:,}",
-                time,
-                percent(row.share),
-                _implementation(row),
-                *([] if plain_case else [_known_by(row)]),
-                _op(row),
-                shapes(row.inputs, tensors=1),
-            ]
-            for row, time in zip(rows, times, strict=True)
-        ],
+        [line for op, group in by_op.items() for line in (op, *group)],
     )
 
 

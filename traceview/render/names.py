@@ -56,6 +56,10 @@ def kernel_name(name: str, width: int) -> str:
                 text = _collapsed(text, depth)
         if len(text) > width:
             text = _with_first_argument(text, width)
+    if len(text) > width:
+        text = text.removesuffix(f"<{ELLIPSIS}>")
+    if len(text) > width:
+        text = text[text.rfind("::") + 2 :] if re.fullmatch(r"[\w:]+", text) and "::" in text else text
     return middle_cut(text, width)
 
 
@@ -69,6 +73,8 @@ def _with_first_argument(text: str, width: int) -> str:
     if _GENERIC.search(outer) and len(outer) > width // 2:
         outer = middle_cut(outer, width // 2)
     room = width - len(outer) - len(rest) - 2
+    if len(telling) > room - len(more):
+        telling = telling.partition("<")[0]
     if telling and room >= min(len(telling), LEAST_ARGUMENT) + len(more):
         return f"{outer}<{middle_cut(telling, room - len(more))}{more}>{rest}"
     return f"{outer}<{ELLIPSIS}>{rest}"
