@@ -48,10 +48,19 @@ def launch(at_us: float, correlation: int, *, name: str = "cudaLaunchKernel", th
 
 
 def kernel(
-    name: str, start_us: float, end_us: float, correlation: int | None = None, *, device: int = 0, stream: int = 7, **more: Any
+    name: str,
+    start_us: float,
+    end_us: float,
+    correlation: int | None = None,
+    *,
+    device: int = 0,
+    stream: int = 7,
+    **more: Any,
 ) -> Event:
     more.setdefault("kind", "kernel")
-    return Event(name=name, start_us=start_us, end_us=end_us, correlation=correlation, device=device, stream=stream, **more)
+    return Event(
+        name=name, start_us=start_us, end_us=end_us, correlation=correlation, device=device, stream=stream, **more
+    )
 
 
 def unlinked(*events: Event) -> Timeline:
@@ -103,10 +112,7 @@ def unlinked(*events: Event) -> Timeline:
                 schema=schema.DEVICES.dtypes,
             ),
             inputs=pl.DataFrame(
-                [
-                    {"inputs": key, "dims": dims, "dtypes": dtypes}
-                    for (dims, dtypes), key in signatures.items()
-                ],
+                [{"inputs": key, "dims": dims, "dtypes": dtypes} for (dims, dtypes), key in signatures.items()],
                 schema=schema.INPUTS.dtypes,
             ),
         ),

@@ -181,12 +181,13 @@ _CALL_KEY: Final = [
 
 def _attention_rows(timeline: Timeline, calls: AttentionCalls, work: pl.DataFrame, busy_ns: int) -> list[Dispatch]:
     signatures = {row["inputs"]: row for row in timeline.inputs.iter_rows(named=True)}
-    members = calls.members.join(work, on="id").partition_by("call", as_dict=True)
+    grouped = calls.calls.with_columns(row=pl.struct(_CALL_KEY).rank("dense"))
+    kernels = calls.members.join(grouped.select("call", "row"), on="call").join(work, on="id")
+    kernels_of_row = kernels.partition_by("row", as_dict=True)
     rows = []
-    for key, group in calls.calls.group_by(_CALL_KEY, maintain_order=True):
+    for key, group in grouped.group_by(_CALL_KEY, maintain_order=True):
         facts: dict[str, Any] = dict(zip(_CALL_KEY, key, strict=True))
-        parts = [members[call,] for call in group["call"] if (call,) in members]
-        own = pl.concat(parts) if parts else work.clear()
+        own = kernels_of_row.get((group["row"][0],), kernels.clear())
         device_ns = _device_union(own)
         recorded = signatures.get(facts["inputs"])
         rows.append(

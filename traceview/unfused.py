@@ -1,9 +1,10 @@
 """Attention written by hand: matrix product, softmax over the scores, matrix product.
 
 It carries no attention op and no attention kernel, so only its shape gives it away. The softmax must sit between two
-matrix products with nothing but element-wise work (scale, mask, cast, dropout, copies) in between, and where shapes
-are recorded the products must really make the scores and consume the probabilities. A mixture-of-experts router
-(product, softmax, top-k) or a classifier head (product, softmax, end) does not pass.
+matrix products, and where shapes are recorded the products must really make the scores and consume the
+probabilities. Where they are not, nothing but element-wise work (scale, mask, cast, dropout, copies) may lie in
+between. A mixture-of-experts router (product, softmax, top-k) or a classifier head (product, softmax, end) does not
+pass.
 """
 
 from __future__ import annotations
@@ -35,7 +36,10 @@ _PLAIN_OP: Final = (
     r"|^triton_(poi|per|red|for)_"
 )
 _MAX_STEPS_BETWEEN: Final = 24
-"""Element-wise launches allowed between softmax and product; math in PyTorch 2.5+ itself has about ten."""
+"""Launches allowed between softmax and product; math in PyTorch 2.5+ itself has about ten."""
+
+_MAX_STEPS_WITH_SHAPES: Final = 64
+"""The same where shapes prove the chain: a relative position bias alone takes some twenty."""
 
 _SKIP, _PLAIN, _PRODUCT, _SOFTMAX, _BREAK = range(5)
 _PLAIN_FAMILIES: Final = ("elementwise", "reduce", "rng", "index", "fusion", "quantize", "rope")
@@ -150,24 +154,29 @@ def _chains(sequence: pl.DataFrame, inputs: pl.DataFrame) -> pl.DataFrame:
     """Calls with the positions ``first`` and ``last`` of their products in ``sequence``."""
     kind = sequence["role_class"].to_numpy()
     lane = sequence["lane"].to_numpy()
-    solid = np.flatnonzero((kind != _SKIP) & (kind != _PLAIN))
+    solid = np.flatnonzero((kind == _PRODUCT) | (kind == _SOFTMAX))
     middle = np.flatnonzero(kind[solid] == _SOFTMAX)
     middle = middle[(middle > 0) & (middle < len(solid) - 1)]
     first, softmax, last = solid[middle - 1], solid[middle], solid[middle + 1]
+    # Work that is not element-wise in between (a bias looked up, a top-k) is let through only by shapes.
+    breaks = np.concatenate(([0], np.cumsum(kind == _BREAK)))
+    plain_between = (breaks[last] == breaks[first]) & (
+        np.maximum(softmax - first, last - softmax) <= _MAX_STEPS_BETWEEN
+    )
     fits = (
         (kind[first] == _PRODUCT)
         & (kind[last] == _PRODUCT)
         & (lane[first] == lane[softmax])
         & (lane[last] == lane[softmax])
-        & (softmax - first <= _MAX_STEPS_BETWEEN)
-        & (last - softmax <= _MAX_STEPS_BETWEEN)
+        & (np.maximum(softmax - first, last - softmax) <= _MAX_STEPS_WITH_SHAPES)
     )
     shapes = {key: _dims(text) for key, text in inputs.select("inputs", "dims").iter_rows() if text}
     rows = []
     keys, ops, names = sequence["inputs"].to_list(), sequence["op"].to_list(), sequence["name"].to_list()
-    for a, s, b in zip(first[fits].tolist(), softmax[fits].tolist(), last[fits].tolist(), strict=True):
+    found = (first[fits], softmax[fits], last[fits], plain_between[fits])
+    for a, s, b, plain in zip(*(positions.tolist() for positions in found), strict=True):
         told = _agree(shapes.get(keys[a]), shapes.get(keys[s]), shapes.get(keys[b]), ops[a], ops[b])
-        if told is None:
+        if told is None or not (plain or told == "shapes"):
             continue
         parts = [ops[i] or f"kernel {_short(names[i])}" for i in (a, s, b)]
         rows.append(
@@ -182,9 +191,9 @@ def _chains(sequence: pl.DataFrame, inputs: pl.DataFrame) -> pl.DataFrame:
         )
     if not rows:
         return _NO_CALLS.drop("call").with_columns(first=pl.lit(0), last=pl.lit(0)).clear()
-    found = pl.DataFrame(rows)
-    softmax_rows = sequence[found["position"].to_numpy()]
-    return found.select(
+    chains = pl.DataFrame(rows)
+    softmax_rows = sequence[chains["position"].to_numpy()]
+    return chains.select(
         "first",
         "last",
         event_id=softmax_rows["id"],

@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import polars as pl
+
+from traceview import schema
+from traceview.building import Lookups, build
 from traceview.parsers.kineto import about
 from traceview.parsers.kineto.categories import (
     COMPILE_NAME,
@@ -16,15 +19,13 @@ from traceview.parsers.kineto.categories import (
     SYNC_CALL,
 )
 from traceview.parsers.kineto.owners import Owners, find_owners
-
-from traceview import schema
-from traceview.building import Lookups, build
 from traceview.timeline import Count, ImportReport, Note, Timeline, Trust
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
+
     from traceview.parsers.kineto.raw import RawTrace
 
 _INPUT_ARGS: Final = {
