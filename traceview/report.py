@@ -365,4 +365,6 @@ def _launch_notes(devices: tuple[DeviceBusy, ...], *, launched_only: bool) -> li
     pieces = "1 piece of device work has" if orphans == 1 else f"{orphans:,} pieces of device work have"
     if launched_only:
         return [PartNote("devices", f"{pieces} no launch in the file; left out, as --launched-only asks.")]
-    return [PartNote("devices", f"{pieces} no launch in the file; counted all the same, --launched-only leaves it out.")]
+    return [
+        PartNote("devices", f"{pieces} no launch in the file; counted all the same, --launched-only leaves it out.")
+    ]

@@ -88,7 +88,9 @@ def find(paths: Iterable[str | os.PathLike[str]], formats: Sequence[Format]) -> 
     )
 
 
-def _add_folder(folder: Path, formats: Sequence[Format], traces: dict[Path, Source], skipped: dict[Path, TraceviewError]) -> None:
+def _add_folder(
+    folder: Path, formats: Sequence[Format], traces: dict[Path, Source], skipped: dict[Path, TraceviewError]
+) -> None:
     try:
         first_level = [entry for entry in folder.iterdir() if _is_visible_file(entry)]
     except OSError as error:
@@ -123,7 +125,11 @@ def _files_below(folder: Path) -> list[Path]:
 
 
 def _add_all(
-    where: str, files: list[Path], formats: Sequence[Format], traces: dict[Path, Source], skipped: dict[Path, TraceviewError]
+    where: str,
+    files: list[Path],
+    formats: Sequence[Format],
+    traces: dict[Path, Source],
+    skipped: dict[Path, TraceviewError],
 ) -> None:
     """Add the traces among ``files``; if there is none, say what they are instead."""
     found = False

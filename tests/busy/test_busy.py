@@ -22,12 +22,18 @@ def us(ns):
 
 def test_overlap_counts_once_and_nesting_too():
     """A long kernel covers two that follow, and the last touches the one before."""
-    (one,) = busy(timeline(work("kernel", 0, 50), work("kernel", 10, 20, stream=8), work("kernel", 30, 60), work("kernel", 60, 70)))
+    (one,) = busy(
+        timeline(
+            work("kernel", 0, 50), work("kernel", 10, 20, stream=8), work("kernel", 30, 60), work("kernel", 60, 70)
+        )
+    )
     assert (us(one.span_ns), us(one.busy_ns), us(one.idle_ns), one.busy_share) == (70, 70, 0, 1.0)
 
 
 def test_a_wait_is_never_busy():
-    (one,) = busy(timeline(work("kernel", 0, 10), work("sync", 10, 90), work("annotation", 0, 90), work("kernel", 90, 100)))
+    (one,) = busy(
+        timeline(work("kernel", 0, 10), work("sync", 10, 90), work("annotation", 0, 90), work("kernel", 90, 100))
+    )
     assert (us(one.span_ns), us(one.busy_ns), us(one.idle_ns)) == (100, 20, 80)
 
 
@@ -48,7 +54,9 @@ def test_time_is_split_by_what_hides_what():
 
 
 def test_each_device_by_itself_and_only_those_that_worked():
-    first, second = busy(timeline(work("kernel", 0, 10), work("kernel", 5, 25, device=3), work("sync", 0, 99, device=5)))
+    first, second = busy(
+        timeline(work("kernel", 0, 10), work("kernel", 5, 25, device=3), work("sync", 0, 99, device=5))
+    )
     assert (first.device, us(first.span_ns)) == (0, 10)
     assert (second.device, us(second.span_ns), us(second.start_ns)) == (3, 20, 5)
 
@@ -95,7 +103,9 @@ def test_published_numbers_of_tracelens(name, launched_only, corpus):
     (one,) = busy(load(corpus / "pytorch" / f"{name}.json.gz"), launched_only=launched_only)
     with (corpus / "expected" / f"{name}.gpu-timeline.csv").open() as file:
         published = {row["type"]: float(row["time ms"]) for row in csv.DictReader(file)}
-    assert {term: getattr(one, attribute) / 1e6 for term, attribute in TERMS.items()} == pytest.approx(published, abs=1e-4)
+    assert {term: getattr(one, attribute) / 1e6 for term, attribute in TERMS.items()} == pytest.approx(
+        published, abs=1e-4
+    )
 
 
 @pytest.mark.parametrize("recomputed", [False, True])

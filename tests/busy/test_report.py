@@ -67,8 +67,14 @@ def test_launched_only_leaves_work_out_everywhere():
 
 
 def test_steps():
-    linked = timeline(host("annotation", "ProfilerStep#7", 0, 50), host("annotation", "ProfilerStep#8", 50, 90), host("annotation", "forward", 0, 9))
-    assert [(step.name, step.index, step.start_ns, step.wall_ns, step.warmup) for step in report.find_steps(linked)] == [
+    linked = timeline(
+        host("annotation", "ProfilerStep#7", 0, 50),
+        host("annotation", "ProfilerStep#8", 50, 90),
+        host("annotation", "forward", 0, 9),
+    )
+    assert [
+        (step.name, step.index, step.start_ns, step.wall_ns, step.warmup) for step in report.find_steps(linked)
+    ] == [
         ("ProfilerStep#7", 7, 0, 50_000, None),
         ("ProfilerStep#8", 8, 50_000, 40_000, None),
     ]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-import sample_traces
 
+import sample_traces
 from traceview.cli.main import main
 
 

@@ -32,7 +32,9 @@ def test_check_dispatch_ends_with_its_verdict(sample, code, samples, run):
 
 def test_inconclusive_is_3_or_a_warning(tmp_path, run):
     trace = tmp_path / "host-only.json"
-    trace.write_text('{"schemaVersion": 1, "traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 0, "dur": 5}]}')
+    trace.write_text(
+        '{"schemaVersion": 1, "traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 0, "dur": 5}]}'
+    )
     done = run("check-dispatch", trace)
     assert (done.code, done.out.split(":")[0]) == (3, "INCONCLUSIVE")
     done = run("check-dispatch", trace, "--inconclusive=warn")
@@ -68,7 +70,9 @@ def test_kernels_are_chosen_and_ordered(samples, run):
 def test_a_family_that_is_not_there(samples, run):
     done = run("kernels", samples / "mixed-backends.cuda-authored.json", "--family", "attenton")
     assert (done.code, done.out) == (2, "")
-    assert done.err.startswith("traceview: error: --family attenton: no kernel in this trace is of that family. Families here: ")
+    assert done.err.startswith(
+        "traceview: error: --family attenton: no kernel in this trace is of that family. Families here: "
+    )
 
 
 def test_text_fits_into_a_hundred_columns(samples, run):
@@ -85,4 +89,6 @@ def test_strict_refuses_a_cut_file(tmp_path, samples, run):
     assert "cut off" in run("report", cut).out
     done = run("report", cut, "--strict")
     assert (done.code, done.out) == (2, "")
-    assert done.err.startswith("traceview: error: strict mode: the import was not clean: the file ends before its own end")
+    assert done.err.startswith(
+        "traceview: error: strict mode: the import was not clean: the file ends before its own end"
+    )

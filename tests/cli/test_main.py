@@ -30,7 +30,9 @@ def test_version(run):
     assert run("--version").out == f"traceview {__version__}\n"
 
 
-@pytest.mark.parametrize("arguments", [["report"], ["repot", "x"], ["report", "x", "--form", "json"], ["kernels", "x", "--limit", "0"]])
+@pytest.mark.parametrize(
+    "arguments", [["report"], ["repot", "x"], ["report", "x", "--form", "json"], ["kernels", "x", "--limit", "0"]]
+)
 def test_bad_usage_is_exit_code_2_and_says_what(arguments, run):
     done = run(*arguments)
     assert done.code == 2
@@ -112,7 +114,10 @@ def test_any_terminal_encoding(encoding, form, samples):
 
 def test_nothing_but_the_result_is_written(samples):
     done = subprocess.run(
-        [*PROGRAM, "report", str(samples / "two-ranks"), "--format", "json"], capture_output=True, text=True, check=False
+        [*PROGRAM, "report", str(samples / "two-ranks"), "--format", "json"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.stderr == ""
     assert done.stdout.startswith('{\n  "schema": "traceview.report/1"')
@@ -145,7 +150,10 @@ class Terminal:
         pass
 
 
-@pytest.mark.parametrize(("tty", "show", "expected"), [(True, True, "\rreading  50%\rreading 100%\r            \r"), (False, True, ""), (True, False, "")])
+@pytest.mark.parametrize(
+    ("tty", "show", "expected"),
+    [(True, True, "\rreading  50%\rreading 100%\r            \r"), (False, True, ""), (True, False, "")],
+)
 def test_progress_only_on_a_terminal(tty, show, expected, monkeypatch):
     clock = iter([0.0, 1.0, 1.1, 1.2, 1.3])
     monkeypatch.setattr(time, "monotonic", lambda: next(clock))
@@ -173,8 +181,13 @@ def test_options_that_count():
 @pytest.mark.skipif(not hasattr(signal, "SIGINT"), reason="no signals")
 def test_interrupting_the_program(tmp_path):
     """A real Ctrl-C while it reads."""
-    code = PROGRAM[2].replace("import sys;", "import sys; import traceview.cli.report as r, time; r.run = lambda o: (print('ready', flush=True), time.sleep(30));")
-    with subprocess.Popen([sys.executable, "-c", code, "report", "x"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as program:
+    code = PROGRAM[2].replace(
+        "import sys;",
+        "import sys; import traceview.cli.report as r, time; r.run = lambda o: (print('ready', flush=True), time.sleep(30));",
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, "report", "x"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as program:
         assert program.stdout.readline() == "ready\n"
         program.send_signal(signal.SIGINT)
         _, err = program.communicate(timeout=10)

@@ -28,12 +28,19 @@ class ToyFormat:
         if progress:
             progress(1.0)
         rows = [op("aten::mm", 0, 1, dims=[[int(facts.get("size", 8))]])]
-        rows += [kernel(f"k{n}", 10 * n, 10 * n + 5, n, details={"grid": n}) for n in range(int(facts.get("kernels", 2)))]
+        rows += [
+            kernel(f"k{n}", 10 * n, 10 * n + 5, n, details={"grid": n}) for n in range(int(facts.get("kernels", 2)))
+        ]
         built = unlinked(*rows)
         number = {key: int(facts[key]) if key in facts else None for key in ("rank", "origin", "world")}
         counts = {"lost-event": Count(int(facts["lost"]), "row 7")} if "lost" in facts else {}
         about = replace(
-            built.runs[0], path=path, format="toy", rank=number["rank"], origin_unix_ns=number["origin"], world_size=number["world"]
+            built.runs[0],
+            path=path,
+            format="toy",
+            rank=number["rank"],
+            origin_unix_ns=number["origin"],
+            world_size=number["world"],
         )
         report = ImportReport(counts, truncated="cut" in facts)
         return replace(built, runs=(about,), report=report)

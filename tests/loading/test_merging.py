@@ -25,7 +25,10 @@ def work(timeline):
 @pytest.fixture
 def two_ranks(write):
     return load(
-        [write("rank0.toy", "TOY rank=0 origin=50000 world=2"), write("rank1.toy", "TOY rank=1 origin=53000 world=2 size=16")]
+        [
+            write("rank0.toy", "TOY rank=0 origin=50000 world=2"),
+            write("rank1.toy", "TOY rank=1 origin=53000 world=2 size=16"),
+        ]
     )
 
 
@@ -62,7 +65,9 @@ def test_input_signatures_are_distinct_and_found(two_ranks, write):
 def test_a_launch_never_crosses_files(write):
     """Both files use the correlations 0 and 1; only within a file do they mean the same."""
     timeline = load([write("a.toy", "TOY rank=0 origin=1"), write("b.toy", "TOY rank=1 origin=1")])
-    process = timeline.events.filter(pl.col("kind") == "kernel").group_by("correlation").agg(pl.col("process").n_unique())
+    process = (
+        timeline.events.filter(pl.col("kind") == "kernel").group_by("correlation").agg(pl.col("process").n_unique())
+    )
     assert process["process"].to_list() == [2, 2]
 
 

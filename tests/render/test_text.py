@@ -30,13 +30,36 @@ def device(key=0, **more):
     return DeviceBusy(**(facts | more))
 
 
-def use(name, family, total_ns, count, share, busy_share=None, implementation=None, provider=None, *, tensor_core=None):
-    return KernelUse(name, family, implementation, provider, tensor_core, count, total_ns, total_ns, share, share if busy_share is None else busy_share)
+def use(name, family, total_ns, count, share, busy_share=None, *, implementation=None, provider=None, tensor_core=None):
+    return KernelUse(
+        name,
+        family,
+        implementation,
+        provider,
+        tensor_core,
+        count,
+        total_ns,
+        total_ns,
+        share,
+        share if busy_share is None else busy_share,
+    )
 
 
 KERNELS = (
-    use(FLASH, "attention", 300_000_000, 120, 0.75, 0.8, "flash-2", "pytorch", tensor_core=True),
-    use("ampere_sgemm_128x64_nn", "gemm", 90_500_000, 1470, 0.226, 0.24, "cublas", "cublas", tensor_core=False),
+    use(
+        FLASH, "attention", 300_000_000, 120, 0.75, 0.8, implementation="flash-2", provider="pytorch", tensor_core=True
+    ),
+    use(
+        "ampere_sgemm_128x64_nn",
+        "gemm",
+        90_500_000,
+        1470,
+        0.226,
+        0.24,
+        implementation="cublas",
+        provider="cublas",
+        tensor_core=False,
+    ),
     use("frobnicate_42", "unknown", 1_000, 2, 0.0000025),
 )
 FAMILIES = (
@@ -50,12 +73,17 @@ FAMILIES = (
 @pytest.fixture
 def report(trace, summary):
     steps = tuple(Step(f"ProfilerStep#{n}", n, None, n * 10**9, 1_211_182_000 + n, None) for n in (6, 7))
-    notes = (PartNote("devices", "509 pieces of device work have no launch in the file."), PartNote("stages", "not shown"))
+    notes = (
+        PartNote("devices", "509 pieces of device work have no launch in the file."),
+        PartNote("stages", "not shown"),
+    )
     return Report(trace, False, (device(),), steps, KERNELS, FAMILIES, summary, notes)
 
 
 def test_report(report, text):
-    assert text(lambda page: write_report(report, page)) == """\
+    assert (
+        text(lambda page: write_report(report, page))
+        == """\
 Device busy 52.6 % of 1.078 s; idle 511.5 ms. Not hidden behind computation: copies 14.57 ms
 (1.4 %). Most device time: attention, 75.0 %.
 
@@ -94,10 +122,18 @@ Import
   - 22 of 83 launches have no device event in the file.
   - repaired-escape: 3 (e.g. torch\\cuda)
 """
+    )
 
 
 def test_report_without_device_work(report, text):
-    nothing = replace(report, devices=None, kernels=None, families=None, steps=None, notes=(PartNote("devices", "The trace has no device work."),))
+    nothing = replace(
+        report,
+        devices=None,
+        kernels=None,
+        families=None,
+        steps=None,
+        notes=(PartNote("devices", "The trace has no device work."),),
+    )
     lines = text(lambda page: write_report(nothing, page)).splitlines()
     assert lines[0] == "No device work in this trace: only what the host did can be seen."
     assert "  - The trace has no device work." in lines
@@ -123,7 +159,9 @@ def test_many_steps_are_summed_up(report, text):
 def test_kernels(trace, summary, text):
     result = KernelReport(trace, 400_001_000, 375_000_000, KERNELS, FAMILIES, summary, ())
     shown = text(lambda page: write_kernel_report(result, KERNELS[:2], page, full_names=False), width=110)
-    assert shown == """\
+    assert (
+        shown
+        == """\
 3 kernels in 1,592 runs, 390.5 ms of device time. The longest in total is 75.0 %: attention.
 
   trace     runs/rank0.json.gz
@@ -146,11 +184,16 @@ Device time by family
   share: of the sum of all device work. TC: tensor (matrix) cores; ? means not known. busy: time in which it
   ran, of the time in which anything ran.
 """
+    )
 
 
 def test_kernels_without_overlap_show_one_share(trace, summary, text):
     kernels = (use("a", "gemm", 10, 1, 1.0),)
-    shown = text(lambda page: write_kernel_report(KernelReport(trace, 10, 10, kernels, kernels, summary, ()), kernels, page, full_names=False))
+    shown = text(
+        lambda page: write_kernel_report(
+            KernelReport(trace, 10, 10, kernels, kernels, summary, ()), kernels, page, full_names=False
+        )
+    )
     assert "busy  total" not in shown
     assert "Nothing overlaps, so shares are also shares of the busy time." in " ".join(shown.split())
 
@@ -170,7 +213,16 @@ def dispatch(op="aten::scaled_dot_product_attention", implementation="flash-2", 
     return Dispatch(**(facts | more))
 
 
-GEMM = dispatch("aten::mm", None, family="gemm", provider=None, inputs=None, device_ns=9_000_000, share=0.2, kernels=(KernelShare("sgemm", 24, 9_000_000),))
+GEMM = dispatch(
+    "aten::mm",
+    None,
+    family="gemm",
+    provider=None,
+    inputs=None,
+    device_ns=9_000_000,
+    share=0.2,
+    kernels=(KernelShare("sgemm", 24, 9_000_000),),
+)
 FINDING = Finding(
     "TV102", Severity.ERROR, "24 attention calls ran the math path: 2.723 ms of device time", "model.py(7): forward",
     ("24 x aten::scaled_dot_product_attention: a softmax ran under it",), 2_723_000, Confidence.MEASURED, "Use fp16 or bf16 inputs.", "the heads are tiny",
@@ -183,7 +235,9 @@ def table(*rows):
 
 def test_check_passes(trace, summary, text):
     result = CheckResult(Verdict.PASS, "every attention call ran fused (24 flash-2)", table(dispatch(), GEMM), ())
-    assert text(lambda page: write_check(result, trace, summary, page, code=ExitCode.OK, limit=12)) == """\
+    assert (
+        text(lambda page: write_check(result, trace, summary, page, code=ExitCode.OK, limit=12))
+        == """\
 PASS: every attention call ran fused (24 flash-2).
 
   trace     runs/rank0.json.gz
@@ -204,10 +258,13 @@ Other device work
 
 0 errors, 0 warnings, 24 attention calls, exit code 0
 """
+    )
 
 
 def test_check_fails(trace, summary, text):
-    result = CheckResult(Verdict.FAIL, FINDING.title, table(dispatch(implementation="math", verdict="slow", evidence="op")), (FINDING,))
+    result = CheckResult(
+        Verdict.FAIL, FINDING.title, table(dispatch(implementation="math", verdict="slow", evidence="op")), (FINDING,)
+    )
     shown = text(lambda page: write_check(result, trace, summary, page, code=ExitCode.VIOLATED, limit=12)).splitlines()
     assert shown[0] == "FAIL: 24 attention calls ran the math path: 2.723 ms of device time."
     at = shown.index("TV102 error: 24 attention calls ran the math path: 2.723 ms of device time")

@@ -40,11 +40,23 @@ def test_kernels_stay_in_microseconds():
 
 @pytest.mark.parametrize(
     ("share", "shown"),
-    [(None, "-"), (0.0, "0.0 %"), (0.0004, "<0.1 %"), (0.0005, "0.1 %"), (0.4744, "47.4 %"), (0.99996, "99.9 %"), (1.0, "100.0 %")],
+    [
+        (None, "-"),
+        (0.0, "0.0 %"),
+        (0.0004, "<0.1 %"),
+        (0.0005, "0.1 %"),
+        (0.4744, "47.4 %"),
+        (0.99996, "99.9 %"),
+        (1.0, "100.0 %"),
+    ],
 )
 def test_a_share_never_hides_the_rest(share, shown):
     assert percent(share) == shown
 
 
 def test_counted():
-    assert (counted(1, "device"), counted(2048, "device"), counted(2, "has", "have")) == ("1 device", "2,048 devices", "2 have")
+    assert (counted(1, "device"), counted(2048, "device"), counted(2, "has", "have")) == (
+        "1 device",
+        "2,048 devices",
+        "2 have",
+    )
