@@ -82,9 +82,7 @@ class KeyTable:
         """A table with more keys behind those of this one."""
         return KeyTable((*self.names, *fresh))
 
-    def find(
-        self, words: NDArray[np.uint64], start: NDArray[np.int64], end: NDArray[np.int64]
-    ) -> NDArray[np.uint16]:
+    def find(self, words: NDArray[np.uint64], start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.uint16]:
         """The number of the key in each span, or :data:`UNKNOWN`. Every byte of a key is compared."""
         length = end - start
         size = np.minimum(length, 8)

@@ -117,12 +117,20 @@ def interleave(first: Piece, first_at: NDArray[np.int64], second: Piece, second_
     at = (first_at, second_at)
     int_args, text_args = {}, {}
     for name in {**first.int_args, **second.int_args}:
-        parts = [(at[k][p.int_args[name][0]], p.int_args[name][1]) for k, p in enumerate((first, second)) if name in p.int_args]
+        parts = [
+            (at[k][p.int_args[name][0]], p.int_args[name][1])
+            for k, p in enumerate((first, second))
+            if name in p.int_args
+        ]
         rows = np.concatenate([part[0] for part in parts])
         by_row = np.argsort(rows, kind="stable")
         int_args[name] = (rows[by_row].astype(np.uint32), np.concatenate([part[1] for part in parts])[by_row])
     for name in {**first.text_args, **second.text_args}:
-        texts_of = [(at[k][p.text_args[name][0]], p.text_args[name][1]) for k, p in enumerate((first, second)) if name in p.text_args]
+        texts_of = [
+            (at[k][p.text_args[name][0]], p.text_args[name][1])
+            for k, p in enumerate((first, second))
+            if name in p.text_args
+        ]
         rows = np.concatenate([part[0] for part in texts_of])
         by_row = np.argsort(rows, kind="stable")
         text_args[name] = (rows[by_row].astype(np.uint32), pl.concat([part[1] for part in texts_of]).gather(by_row))
