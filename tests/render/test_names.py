@@ -27,7 +27,7 @@ XMMA = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsiz
         (ADD, 60, "vectorized_elementwise_kernel<CUDAFunctor_add<...>, ...>"),
         (ADD, 40, "vectorized_...kernel<CUDAFu..._add, ...>"),
         (CUTLASS, 90, "cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm_relu_bf16_256x64_32x4_nn_align8>"),
-        (CUTLASS, 50, "cutlass::Kernel2<cutlass_80_tensoro...4_nn_align8>"),
+        (CUTLASS, 50, "cutlass_80_tensorop_bf16_s168...x64_32x4_nn_align8"),
         (SOFTMAX, 60, "cunn_SoftMaxForward<BFloat16, ...>"),
         (SOFTMAX, 30, "cunn_SoftMaxForward<...>"),
         (XMMA, 40, "sm90_xmma_gemm_bf16bf16...nel__5x_cublas"),

@@ -253,7 +253,7 @@ Attention calls
   24 x  pytorch_flash::flash_fwd_kernel<Flash_fwd_kernel_traits<...>, false>, 2.723 ms
 
 Other device work
-  kernels  device ms  of busy  family/implementation  op or kernel  inputs
+  kernels  device ms  of busy  family/implementation  op and inputs, or kernel
        24      9.000   20.0 %  gemm                   mm
 
 0 errors, 0 warnings, 24 attention calls, exit code 0

@@ -145,10 +145,6 @@ def _implementation(row: Dispatch) -> str:
     return " ".join(parts)
 
 
-def _op(row: Dispatch) -> str:
-    return row.op.replace("aten::", "") if row.op else "not recorded"
-
-
 def _write_kernels(page: Page, rows: Sequence[Dispatch]) -> None:
     """The longest kernels of the attention calls: the name is the proof."""
     total: dict[str, tuple[int, int]] = {}
@@ -176,8 +172,7 @@ def _write_others(page: Page, rows: Sequence[Dispatch]) -> None:
             Column(f"device {unit}", number=True),
             Column("of busy", number=True),
             Column("family/implementation"),
-            Column("op or kernel", name=True),
-            Column("inputs"),
+            Column("op and inputs, or kernel", name=True),
         ],
         [
             [
@@ -185,8 +180,7 @@ def _write_others(page: Page, rows: Sequence[Dispatch]) -> None:
                 time,
                 percent(row.share),
                 f"{row.family}/{row.implementation}" if row.implementation else row.family,
-                _op(row) if row.op else row.kernels[0].name,
-                shapes(row.inputs, tensors=2),
+                f"{row.op.replace('aten::', '')} {shapes(row.inputs, tensors=2)}" if row.op else row.kernels[0].name,
             ]
             for row, time in zip(rows, times, strict=True)
         ],

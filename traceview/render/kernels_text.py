@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from traceview.render.conditions import write_conditions
 from traceview.render.page import Column, Page
@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from traceview.report import KernelReport, KernelUse
+
+
+NO_ARITHMETIC: Final = frozenset({"collective", "memcpy", "memset"})
 
 
 def write_kernel_report(
@@ -109,8 +112,10 @@ def _with_busy(
 
 
 def tensor_core(use: KernelUse) -> str:
-    """Whether a kernel runs on tensor cores, in one word."""
-    return "?" if use.tensor_core is None else "yes" if use.tensor_core else "no"
+    """Whether a kernel runs on tensor cores, in one word; ``-`` where there is nothing to multiply."""
+    if use.tensor_core is None:
+        return "-" if use.family in NO_ARITHMETIC else "?"
+    return "yes" if use.tensor_core else "no"
 
 
 def _verdict(result: KernelReport) -> str:
