@@ -162,7 +162,7 @@ def test_kernels(trace, summary, text):
     assert (
         shown
         == """\
-3 kernels in 1,592 runs, 390.5 ms of device time. The longest in total is 75.0 %: attention.
+3 kernels in 1,592 runs, 390.5 ms of device time. Longest in total: attention/flash-2, 75.0 %.
 
   trace     runs/rank0.json.gz
   producer  PyTorch profiler (Kineto)
@@ -302,6 +302,7 @@ def test_check_says_what_it_does_not_list(trace, summary, text):
         ("[[8, 16", None, ""),
         ("[[8, 16]]", None, "[8,16]"),
         (None, None, ""),
+        ("[[2, 8], [2, 8]]", '["float", "float"]', "[2,8] fp32"),
     ],
 )
 def test_shapes(dims, dtypes, shown):

@@ -114,7 +114,7 @@ def _write_attention(page: Page, rows: Sequence[Dispatch]) -> None:
                 percent(row.share),
                 _implementation(row),
                 _known_by(row),
-                shapes(row.inputs, tensors=1),
+                shapes(row.inputs, tensors=2),
             ]
         )
     page.table(
@@ -196,7 +196,8 @@ def shapes(inputs: dict[str, str | None] | None, *, tensors: int) -> str:
     found = [(at, shape) for at, shape in enumerate(dims) if _is_shape(shape)]
     if not found:
         return ""
-    parts = ["[" + ",".join(str(size) for size in shape) + "]" for _, shape in found[:tensors]]
+    # Equal shapes are said once: what differs between query and key is what matters.
+    parts = list(dict.fromkeys("[" + ",".join(str(size) for size in shape) + "]" for _, shape in found[:tensors]))
     first = found[0][0]
     dtype = dtypes[first] if first < len(dtypes) else None
     return " ".join([*parts, short_dtype(dtype)] if isinstance(dtype, str) else parts)

@@ -36,8 +36,8 @@ def write_kernel_report(
     page.heading("Device time by family")
     write_families(page, result.families)
     distinct = sum(family in (None, one.family) for one in result.kernels)
-    what = f"kernels of family {family}" if family else "kernels"
-    page.heading(what.capitalize() if len(shown) == distinct else f"{len(shown):,} of {distinct:,} {what}")
+    asked = f"kernels of family {family}" if family else "kernels"
+    page.heading(asked.capitalize() if len(shown) == distinct else f"{len(shown):,} of {distinct:,} {asked}")
     write_kernels(page, shown, details=True, full_names=full_names)
     page.remark(_explain(result))
 
@@ -92,7 +92,7 @@ def write_kernels(page: Page, kernels: Sequence[KernelUse], *, details: bool = F
             f"{one.count:,}",
             mean,
             tensor_core(one),
-            f"{one.family}/{one.implementation}" if one.implementation else one.family,
+            what(one),
             *([one.provider or "-"] if details else []),
             one.name,
         ]
@@ -109,6 +109,11 @@ def _with_busy(
         return columns, rows
     added = [[row[0], percent(one.busy_share), *row[1:]] for row, one in zip(rows, uses, strict=True)]
     return [columns[0], Column("busy", number=True), *columns[1:]], added
+
+
+def what(use: KernelUse) -> str:
+    """What a kernel is: ``attention/flash-2``, or the family alone."""
+    return f"{use.family}/{use.implementation}" if use.implementation else use.family
 
 
 def tensor_core(use: KernelUse) -> str:
@@ -130,5 +135,5 @@ def _verdict(result: KernelReport) -> str:
     return (
         f"{counted(len(result.kernels), 'kernel')} in {counted(runs, 'run')}, "
         f"{duration(sum(one.total_ns for one in result.kernels))} of device time. "
-        f"The longest in total is {percent(first.share)}: {first.family}."
+        f"Longest in total: {what(first)}, {percent(first.share)}."
     )
