@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -120,7 +121,8 @@ def _share(progress: Progress, before: float, part: float) -> Progress:
 def _skip_notes(skipped: Sequence[tuple[Path, str]]) -> Iterable[Note]:
     if not skipped:
         return
-    kinds = Counter(why.removeprefix("this is ").rstrip(".") for _, why in skipped)
+    # The head of the title is enough here: `JSON, but not a trace: ...` becomes `JSON`.
+    kinds = Counter(re.split(r"[,:(]", why.removeprefix("this is ").rstrip("."))[0].strip() for _, why in skipped)
     listed = ", ".join(f"{n} x {kind}" if n > 1 else kind for kind, n in kinds.most_common(4))
     names = ", ".join(path.name for path, _ in skipped[:4]) + (" and more" if len(skipped) > 4 else "")
     files = "file is" if len(skipped) == 1 else "files are"

@@ -29,7 +29,7 @@ def test_a_folder_means_the_traces_in_it_in_natural_order(write, tmp_path):
     assert files(timeline) == ["rank1.toy", "rank2.toy", "rank10.toy"]
     assert (
         notes(timeline)["files-skipped"].text
-        == "2 files are left out as no trace (log.csv, notes.md): 2 x text, not a trace."
+        == "2 files are left out as no trace (log.csv, notes.md): 2 x text."
     )
     assert notes(timeline)["files-skipped"].trust == "good"
 

@@ -102,9 +102,21 @@ def _write_finding(page: Page, finding: Finding, busy_ns: int) -> None:
 
 
 def _write_attention(page: Page, rows: Sequence[Dispatch]) -> None:
+    """Rows in groups of one op: its name is long, and many rows share it."""
     unit, times = durations(row.device_ns for row in rows)
-    # What everyone expects, a kernel's name under a recorded op, needs no column; the op's name needs the space.
-    plain_case = all((row.evidence, row.attribution) == ("kernel", "attributed") for row in rows)
+    by_op: dict[str, list[Sequence[str | Text]]] = {}
+    for row, time in zip(rows, times, strict=True):
+        by_op.setdefault(row.op or "op not recorded", []).append(
+            [
+                Text(row.verdict, style=STYLES[row.verdict]),
+                f"{row.count:,}",
+                time,
+                percent(row.share),
+                _implementation(row),
+                _known_by(row),
+                shapes(row.inputs, tensors=2),
+            ]
+        )
     page.table(
         [
             Column("verdict"),
@@ -112,23 +124,10 @@ def _write_attention(page: Page, rows: Sequence[Dispatch]) -> None:
             Column(f"device {unit}", number=True),
             Column("of busy", number=True),
             Column("implementation"),
-            *([] if plain_case else [Column("known by")]),
-            Column("op", name=True),
-            Column("inputs"),
+            Column("known by"),
+            Column("inputs", name=True),
         ],
-        [
-            [
-                Text(row.verdict, style=STYLES[row.verdict]),
-                f"{row.count:,}",
-                time,
-                percent(row.share),
-                _implementation(row),
-                *([] if plain_case else [_known_by(row)]),
-                _op(row),
-                shapes(row.inputs, tensors=1),
-            ]
-            for row, time in zip(rows, times, strict=True)
-        ],
+        [line for op, group in by_op.items() for line in (op, *group)],
     )
 
 
@@ -144,10 +143,6 @@ def _implementation(row: Dispatch) -> str:
     if row.provider:
         parts.append(f"({row.provider})")
     return " ".join(parts)
-
-
-def _op(row: Dispatch) -> str:
-    return row.op.replace("aten::", "") if row.op else "not recorded"
 
 
 def _write_kernels(page: Page, rows: Sequence[Dispatch]) -> None:
@@ -177,8 +172,7 @@ def _write_others(page: Page, rows: Sequence[Dispatch]) -> None:
             Column(f"device {unit}", number=True),
             Column("of busy", number=True),
             Column("family/implementation"),
-            Column("op or kernel", name=True),
-            Column("inputs"),
+            Column("op and inputs, or kernel", name=True),
         ],
         [
             [
@@ -186,8 +180,7 @@ def _write_others(page: Page, rows: Sequence[Dispatch]) -> None:
                 time,
                 percent(row.share),
                 f"{row.family}/{row.implementation}" if row.implementation else row.family,
-                _op(row) if row.op else row.kernels[0].name,
-                shapes(row.inputs, tensors=2),
+                f"{row.op.replace('aten::', '')} {shapes(row.inputs, tensors=2)}" if row.op else row.kernels[0].name,
             ]
             for row, time in zip(rows, times, strict=True)
         ],
@@ -203,7 +196,8 @@ def shapes(inputs: dict[str, str | None] | None, *, tensors: int) -> str:
     found = [(at, shape) for at, shape in enumerate(dims) if _is_shape(shape)]
     if not found:
         return ""
-    parts = ["[" + ",".join(str(size) for size in shape) + "]" for _, shape in found[:tensors]]
+    # Equal shapes are said once: what differs between query and key is what matters.
+    parts = list(dict.fromkeys("[" + ",".join(str(size) for size in shape) + "]" for _, shape in found[:tensors]))
     first = found[0][0]
     dtype = dtypes[first] if first < len(dtypes) else None
     return " ".join([*parts, short_dtype(dtype)] if isinstance(dtype, str) else parts)
