@@ -168,9 +168,7 @@ class Timeline:
     @property
     def device_work(self) -> pl.DataFrame:
         """The rows that keep a device busy: device set, kind in :data:`traceview.schema.BUSY_KINDS`."""
-        return self.events.filter(
-            pl.col("device").is_not_null() & pl.col("kind").is_in(list(schema.BUSY_KINDS))
-        )
+        return self.events.filter(pl.col("device").is_not_null() & pl.col("kind").is_in(list(schema.BUSY_KINDS)))
 
     def __repr__(self) -> str:
         files = ", ".join(run.path.name for run in self.runs)

@@ -152,7 +152,10 @@ def _mixed_block(block: bytes, found: Structure, columns: Columns, *, rest_is_bl
         return result
     shift = np.cumsum(inserted)[:count][good]
     result.piece = interleave(
-        fast, np.arange(fast.height) + shift, rows.piece(), np.concatenate(slow_at) if slow_at else np.empty(0, np.int64)
+        fast,
+        np.arange(fast.height) + shift,
+        rows.piece(),
+        np.concatenate(slow_at) if slow_at else np.empty(0, np.int64),
     )
     return result
 

@@ -194,9 +194,7 @@ class _Reader:
         """Ends of values that are never before their start, also where the structure is odd."""
         return np.maximum(self.end[where], self.start[where])
 
-    def _whole_numbers(
-        self, begin: int, stop: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]:
+    def _whole_numbers(self, begin: int, stop: int) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]:
         """Parse a run of values as whole numbers, in quotes or not."""
         found = self.found
         where = slice(begin, stop)

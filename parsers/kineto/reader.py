@@ -109,9 +109,7 @@ def _rest(results: Iterable[tuple[bytes, BlockResult]], tally: Tally) -> str:
     return "".join("," + decode_text(part, tally) for part in parts)
 
 
-def _parsed_blocks(
-    blocks: Iterator[bytes], knowledge: Knowledge, threads: int
-) -> Iterator[tuple[bytes, BlockResult]]:
+def _parsed_blocks(blocks: Iterator[bytes], knowledge: Knowledge, threads: int) -> Iterator[tuple[bytes, BlockResult]]:
     """Each block with its result, in file order; few blocks are in memory at a time."""
     first = next(blocks, None)
     if first is None:

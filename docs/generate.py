@@ -1,0 +1,201 @@
+"""Write the pages and parts of pages that are generated from the code, or check that they are up to date.
+
+A part lies between ``<!-- begin generated: NAME -->`` and ``<!-- end generated: NAME -->``.
+
+Usage: ``python docs/generate.py`` writes, ``python docs/generate.py --check`` only compares and exits 1 with the
+first difference of each stale page.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from traceview import schema
+from traceview.rules.base import HEADINGS
+from traceview.rules.catalogue import RULES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    import polars as pl
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
+    """A Markdown table, line by line; a bar inside a cell is escaped."""
+    yield "| " + " | ".join(head) + " |"
+    yield "|" + "---|" * len(head)
+    for row in rows:
+        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
+
+
+def dtype_text(dtype: pl.DataType | type[pl.DataType]) -> str:
+    """The dtype as a reader would write it in Polars; the one enum refers to the list of kinds."""
+    return "`Enum` ([kinds](#kinds))" if dtype == schema.Kind else f"`{dtype}`"
+
+
+def frame_section(frame: schema.FrameSchema) -> Iterator[str]:
+    """One frame: what it is, then a row per column."""
+    yield from (f"## {frame.name}", "", frame.doc, "")
+    yield from table(
+        ("column", "dtype", "unit", "null", "meaning"),
+        ((f"`{c.name}`", dtype_text(c.dtype), c.unit, "yes" if c.nullable else "", c.doc) for c in frame.columns),
+    )
+    yield ""
+
+
+def schema_page() -> Iterator[str]:
+    """``docs/schema.md``: every public frame, column by column."""
+    yield from (
+        "# The timeline, column by column",
+        "",
+        "<!-- Generated from traceview/schema.py by `make docs`. Change it there. -->",
+        "",
+        f"This is version {schema.SCHEMA_VERSION} of the contract (`traceview.schema.SCHEMA_VERSION`).",
+        "",
+        "- A trace of any format becomes one `Timeline`: the frames below, plus `runs` (one `RunInfo` per file) and",
+        "  `report` (what the import skipped, repaired or doubts, see [trust](trust.md)).",
+        "- All times are whole nanoseconds (`Int64`), counted from the trace's own origin, the start of its first",
+        "  event. Decimal microseconds in a file are parsed as text, never through a float, so that no time is rounded",
+        "  before it has to be. `RunInfo.origin_unix_ns` is the origin in Unix time when the file knows it.",
+        "- A column marked *null: yes* may hold null, and null always means *not recorded* or *does not apply*. It",
+        "  never means zero.",
+        "- A key (`process`, `thread`, `device`, `inputs`) is valid inside one `Timeline` only. Two files never share",
+        "  a process or a device, so a join through a key cannot mix ranks.",
+        "",
+        "**Promise.** A column keeps its name, dtype, unit and meaning as long as the version stays the same. New",
+        "columns and new frames may come without a new version, so select columns by name. A removed column or a",
+        "changed meaning raises the version, and the changelog says so.",
+        "",
+    )
+    for frame in schema.FRAMES:
+        yield from frame_section(frame)
+    yield from ("## Kinds", "", "`events.kind` is one closed list for all formats.", "")
+    yield from table(
+        ("kind", "busy", "meaning"),
+        ((f"`{kind}`", "yes" if kind in schema.BUSY_KINDS else "", schema.KIND_DOCS[kind]) for kind in schema.KINDS),
+    )
+    yield from (
+        "",
+        "*Busy* kinds occupy a device. Device-busy time is the length of the **union** of the intervals of these rows",
+        "on one device: overlap counts once. Waits, synchronisation, annotations and module spans never count as busy.",
+    )
+
+
+def rules_page() -> Iterator[str]:
+    """``docs/rules.md``: the rule list, then the docstring of each rule."""
+    yield from (
+        "# Rules",
+        "",
+        "<!-- Generated from the docstrings in traceview/rules/ by `make docs`. Change them there. -->",
+        "",
+        "A code is never reused. TV1xx dispatch, TV2xx precision, TV3xx compilation, TV4xx host gaps and syncs, TV5xx",
+        "transfers and memory, TV9xx trace integrity.",
+        "",
+    )
+    yield from table(
+        ("code", "name", "worst severity", "finds"),
+        ((f"[{r.code}](#{r.code.lower()}-{r.name})", r.name, r.severity, markdown(r.summary)) for r in RULES),
+    )
+    for rule in RULES:
+        yield from ("", f"## {rule.code} {rule.name}", "")
+        for line in rule.doc.splitlines():
+            yield f"**{line}.**" if line in HEADINGS else markdown(line.strip())
+
+
+def markdown(text: str) -> str:
+    """Docstring markup as Markdown."""
+    return text.replace("``", "`")
+
+
+def demo() -> Iterator[str]:
+    """What ``make demo`` shows: the command on its sample, as a terminal without colour prints it.
+
+    Raises:
+        RuntimeError: the command could not run, so there is nothing to show.
+    """
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    trace = re.search(r"^DEMO_TRACE \?= (\S+)$", makefile, re.MULTILINE)
+    if not trace:
+        raise RuntimeError("the Makefile names no DEMO_TRACE")
+    command = ["traceview", "check-dispatch", trace[1]]
+    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+    plain = {"PATH": path, "NO_COLOR": "1", "COLUMNS": "120", "LC_ALL": "C.UTF-8"}
+    done = subprocess.run(command, cwd=ROOT, env=plain, capture_output=True, text=True, check=False)
+    if done.returncode not in (0, 1, 3):
+        raise RuntimeError(f"{' '.join(command)} exited with {done.returncode}: {done.stderr}")
+    yield from ("```console", "$ " + " ".join(command))
+    yield from shortened(done.stdout.rstrip("\n").splitlines(), "Other device work")
+    yield from ("$ echo $?", str(done.returncode), "```")
+
+
+def shortened(lines: list[str], section: str) -> list[str]:
+    """Output with one section, from its heading to the next blank line, replaced by ``...``."""
+    if section not in lines:
+        return lines
+    start = lines.index(section)
+    end = lines.index("", start) if "" in lines[start:] else len(lines)
+    return [*lines[:start], "...", *lines[end:]]
+
+
+PARTS: dict[str, Callable[[], Iterator[str]]] = {"demo": demo}
+"""Name of a generated part to the function that yields its lines."""
+
+
+def filled(text: str) -> str:
+    """A page with its generated parts filled in.
+
+    Raises:
+        KeyError: a part has no generator.
+    """
+
+    def part(match: re.Match[str]) -> str:
+        return "\n".join((match[1], *PARTS[match[2]](), match[3]))
+
+    return re.sub(r"(<!-- begin generated: (\S+) -->)\n.*?(<!-- end generated: \2 -->)", part, text, flags=re.DOTALL)
+
+
+def pages() -> dict[Path, str]:
+    """Path to content of every page that is generated, whole or in part."""
+    written = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    found = {path: filled(path.read_text(encoding="utf-8")) for path in written if path.exists()}
+    whole = {"schema.md": schema_page(), "rules.md": rules_page()}
+    return found | {ROOT / "docs" / name: "\n".join(lines) + "\n" for name, lines in whole.items()}
+
+
+def stale(path: Path, want: str) -> list[str]:
+    """The difference between the page and what it should hold; empty when it is up to date."""
+    have = path.read_text(encoding="utf-8") if path.exists() else ""
+    name = path.relative_to(ROOT).as_posix()
+    return list(
+        difflib.unified_diff(have.splitlines(), want.splitlines(), name, f"{name} (generated)", lineterm="", n=0)
+    )
+
+
+def main(arguments: list[str]) -> int:
+    """Write all pages, or with ``--check`` report those that differ."""
+    if arguments not in ([], ["--check"]):
+        print("usage: python docs/generate.py [--check]", file=sys.stderr)
+        return 2
+    problems = 0
+    for path, want in pages().items():
+        difference = stale(path, want)
+        if difference and arguments:
+            problems += 1
+            print("\n".join(difference[:20]))
+            print(f"{path.relative_to(ROOT)} is out of date: run `make docs` and commit the result.", file=sys.stderr)
+        elif difference:
+            path.write_text(want, encoding="utf-8")
+            print(f"wrote {path.relative_to(ROOT)}")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

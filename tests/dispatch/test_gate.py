@@ -1,0 +1,89 @@
+"""The built-in policy: what fails, what only warns, and when the answer is that there is none."""
+
+from __future__ import annotations
+
+from authored_timeline import Event, host, kernel, launch, op, timeline
+
+from traceview.errors import ExitCode
+from traceview.findings import Severity
+from traceview.gate import CheckResult, Verdict, check
+
+FLASH = "void pytorch_flash::flash_fwd_kernel<pytorch_flash::Flash_fwd_kernel_traits<64, 128, 128, 4> >"
+GEMM = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1_execute_segment_k_off_kernel__5x_cublas"
+SOFTMAX = "void (anonymous namespace)::softmax_warp_forward<float, float, float, 9, false, false>(float*, float const*, int, int, int)"
+
+
+def judged(*events: Event) -> CheckResult:
+    return check(timeline(*events))
+
+
+def flash_call(at: float, corr: int, kernel_name: str = FLASH) -> list[Event]:
+    return [
+        op("aten::scaled_dot_product_attention", at, at + 9),
+        launch(at + 1, corr),
+        kernel(kernel_name, at + 100, at + 110, corr),
+    ]
+
+
+MATH = [op("aten::scaled_dot_product_attention", 50, 59), op("aten::_scaled_dot_product_attention_math", 51, 58)]
+CHAIN_BY_ORDER = [kernel(GEMM, 300, 310), kernel(SOFTMAX, 310, 320), kernel(GEMM, 320, 330)]
+
+
+def test_fused_passes() -> None:
+    result = judged(*flash_call(0, 1), *flash_call(20, 2))
+    assert (result.verdict, result.exit_code, result.findings) == (Verdict.PASS, ExitCode.OK, ())
+    assert result.summary == "every attention call whose path is proven ran fused (2 flash-2)"
+
+
+def test_one_proven_slow_call_fails_the_check() -> None:
+    result = judged(*flash_call(0, 1), *MATH)
+    assert (result.verdict, result.exit_code) == (Verdict.FAIL, ExitCode.VIOLATED)
+    assert [(f.code, f.severity) for f in result.findings] == [("TV102", Severity.ERROR)]
+    assert result.summary == "1 SDPA call fell back to math: 0.009 ms on the CPU"
+
+
+def test_a_hint_never_fails() -> None:
+    result = judged(*flash_call(0, 1), *CHAIN_BY_ORDER)
+    assert (result.verdict, result.exit_code) == (Verdict.PASS, ExitCode.OK)
+    assert [(f.code, f.severity) for f in result.findings] == [("TV101", Severity.WARNING)]
+    assert "1 seem unfused from the order of kernels alone" in result.summary
+
+
+def test_an_unidentified_call_is_inconclusive_not_math() -> None:
+    result = judged(*flash_call(0, 1), *flash_call(20, 2, "brand_new_kernel_2027"))
+    assert (result.verdict, result.exit_code) == (Verdict.INCONCLUSIVE, ExitCode.INCONCLUSIVE)
+    assert [f.code for f in result.findings] == ["TV103"]
+    assert result.summary == "1 of 2 attention calls cannot be judged: the trace does not tell what ran"
+
+
+def test_no_device_work_and_no_attention_op_is_inconclusive() -> None:
+    result = judged(op("aten::add", 0, 1), host("annotation", "ProfilerStep#1", 0, 2))
+    assert result.exit_code is ExitCode.INCONCLUSIVE
+    assert "no device kernel is recorded and none of the 1 host ops asks for attention" in result.summary
+
+
+def test_identified_work_without_attention_passes_and_says_so() -> None:
+    result = judged(kernel(GEMM, 0, 100))
+    assert result.exit_code is ExitCode.OK
+    assert result.summary.startswith("no attention ran: none of the 1 device events")
+
+
+def test_too_much_unidentified_work_could_hide_attention() -> None:
+    result = judged(kernel(GEMM, 0, 90), kernel("who_knows", 90, 100))
+    assert result.exit_code is ExitCode.INCONCLUSIVE
+    assert "10.0% of device time is in kernels that are not identified (such as who_knows)" in result.summary
+
+
+def test_findings_carry_place_cost_and_evidence() -> None:
+    result = judged(
+        host("python", "nn.Module: Attention_3", 40, 70),
+        host("python", "models/eager.py(14): attention", 41, 69),
+        *MATH,
+        launch(52, 1),
+        kernel(GEMM, 200, 230, 1),
+    )
+    (finding,) = result.findings
+    assert finding.where == "Attention, models/eager.py(14): attention"
+    assert finding.cost_ns == 30_000
+    assert finding.title == "1 SDPA call fell back to math: 0.030 ms of device time, 100.0% of busy time"
+    assert finding.evidence == ("1 × aten::scaled_dot_product_attention: an op that only this path calls is recorded",)

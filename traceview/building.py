@@ -1,0 +1,133 @@
+"""From rows in file order to a finished :class:`~traceview.timeline.Timeline`: sort, number, re-key.
+
+Parsers fill columns in whatever order the file has and call :func:`build`; nobody else sorts events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from traceview import schema
+from traceview.timeline import ImportReport, RunInfo, Timeline
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+NOT_AN_EVENT: Final = 0xFFFFFFFF
+"""In a row-to-id array: this row of the file did not become an event."""
+
+# At equal start and duration the outer one comes first: a profiler step holds an op holds a launch.
+_OUTER_FIRST: Final = np.array(
+    [{"annotation": 0, "python": 1, "compile": 2, "op": 3, "api": 4, "sync": 4}.get(kind, 5) for kind in schema.KINDS],
+    np.int8,
+)
+
+
+class Details(Mapping[str, pl.DataFrame]):
+    """Rare arguments by name, brought to event ids on first use.
+
+    Most analyses look at a few of some twenty arguments, so sorting all of them while loading would be waste.
+
+    Args:
+        by_row: Argument name to ``(row, value)``, rows of the file.
+        event_of_row: Event id of each row of the file, or :data:`NOT_AN_EVENT`.
+    """
+
+    def __init__(self, by_row: Mapping[str, pl.DataFrame], event_of_row: NDArray[np.uint32]) -> None:
+        self._by_row = dict(by_row)
+        self._event_of_row = event_of_row
+        self._ready: dict[str, pl.DataFrame] = {}
+
+    def __getitem__(self, key: str) -> pl.DataFrame:
+        if key not in self._ready:
+            frame = self._by_row[key]
+            ids = self._event_of_row[frame["row"].to_numpy()]
+            self._ready[key] = (
+                pl.DataFrame({"id": ids, "value": frame["value"]}).filter(pl.col("id") != NOT_AN_EVENT).sort("id")
+            )
+        return self._ready[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._by_row)
+
+    def __len__(self) -> int:
+        return len(self._by_row)
+
+
+@dataclass(frozen=True, slots=True)
+class Lookups:
+    """The frames that events point into, each as :mod:`traceview.schema` describes it."""
+
+    processes: pl.DataFrame
+    threads: pl.DataFrame
+    devices: pl.DataFrame
+    inputs: pl.DataFrame
+
+
+def build(
+    columns: dict[str, pl.Series],
+    *,
+    event_rows: NDArray[np.intp],
+    row_count: int,
+    details: Mapping[str, pl.DataFrame],
+    lookups: Lookups,
+    run: RunInfo,
+    report: ImportReport,
+) -> Timeline:
+    """Sort rows by start (ties: longer first, then outer kind first) and number them.
+
+    Args:
+        columns: Event columns by name, one value per event, file order. ``start_ns``, ``dur_ns``, ``kind`` and
+            ``name`` must be there; any other column of :data:`traceview.schema.EVENTS` that is not becomes null.
+            The dict is emptied on the way, so that each unsorted column is freed as soon as its sorted twin exists.
+        event_rows: For each event, its row in the file, as ``details`` counts rows.
+        row_count: Number of rows in the file.
+        details: Argument name to ``(row, value)``.
+        lookups: The frames that events point into.
+        run: The file.
+        report: What the parser skipped or repaired.
+    """
+    count = len(columns["start_ns"])
+    order = _event_order(
+        columns["start_ns"].to_numpy(), columns["dur_ns"].to_numpy(), columns["kind"].to_physical().to_numpy()
+    )
+    gather = pl.Series(order.astype(np.uint32))
+    ready = [pl.Series("id", np.arange(count, dtype=np.uint32))]
+    for column in schema.EVENTS.columns[1:]:
+        unsorted = columns.pop(column.name, None)
+        if unsorted is None:
+            ready.append(pl.Series(column.name, [None], dtype=column.dtype).new_from_index(0, count))
+        else:
+            ready.append(unsorted.gather(gather).cast(column.dtype).alias(column.name))
+        del unsorted
+    event_of_row = np.full(row_count, NOT_AN_EVENT, np.uint32)
+    event_of_row[event_rows[order]] = np.arange(count, dtype=np.uint32)
+    return Timeline(
+        events=pl.DataFrame(ready),
+        processes=lookups.processes,
+        threads=lookups.threads,
+        devices=lookups.devices,
+        inputs=lookups.inputs,
+        details=Details(details, event_of_row),
+        runs=(run,),
+        report=report,
+    )
+
+
+def _event_order(starts: NDArray[np.int64], durations: NDArray[np.int64], kinds: NDArray[np.uint8]) -> NDArray[np.intp]:
+    order = np.argsort(starts, kind="stable")
+    sorted_starts = starts[order]
+    tied = np.zeros(len(order), bool)
+    if len(order):
+        same = sorted_starts[1:] == sorted_starts[:-1]
+        tied[1:] |= same
+        tied[:-1] |= same
+    # Few rows tie in a nanosecond trace, so only those pay for a sort by three keys.
+    rows = order[tied]
+    order[tied] = rows[np.lexsort((_OUTER_FIRST[kinds[rows]], -durations[rows], starts[rows]))]
+    return order

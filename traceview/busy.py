@@ -1,0 +1,124 @@
+"""How long each device was busy, with what, and how long it stood idle.
+
+Busy time is the length of a *union*: overlapping work counts once, waits never count. The split follows the
+terms of TraceLens (``gpu_timeline``), whose published numbers it reproduces: fills count as computation,
+communication and copies are *exposed* as far as nothing above them in that order hides them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from traceview import intervals, schema
+
+if TYPE_CHECKING:
+    from traceview.intervals import IntervalSet
+    from traceview.timeline import Timeline
+
+COMMUNICATION_KINDS: Final = ("collective",)
+COPY_KINDS: Final = ("memcpy",)
+COMPUTATION_KINDS: Final = tuple(kind for kind in schema.BUSY_KINDS if kind not in (*COMMUNICATION_KINDS, *COPY_KINDS))
+"""Everything else that keeps a device busy; fills (``memset``) run as kernels do."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceBusy:
+    """Use of one device, or of one set of device work.
+
+    ``busy_ns = computation_ns + exposed_communication_ns + exposed_memcpy_ns`` and
+    ``span_ns = busy_ns + idle_ns``, exactly.
+
+    Attributes:
+        device: Key into ``Timeline.devices``.
+        events: Number of pieces of work counted.
+        start_ns: Start of the first, ns from the timeline's origin.
+        span_ns: From the first start to the last end, ns.
+        busy_ns: Union of all work, ns.
+        computation_ns: Union of computation, ns.
+        communication_ns: Union of communication, ns.
+        exposed_communication_ns: The part of it that no computation hides, ns.
+        memcpy_ns: Union of copies, ns.
+        exposed_memcpy_ns: The part of it that neither computation nor communication hides, ns.
+        without_launch: How many of the device's pieces of work have no launch in the file.
+        left_out: How many of those were left out of every other number.
+    """
+
+    device: int
+    events: int
+    start_ns: int
+    span_ns: int
+    busy_ns: int
+    computation_ns: int
+    communication_ns: int
+    exposed_communication_ns: int
+    memcpy_ns: int
+    exposed_memcpy_ns: int
+    without_launch: int
+    left_out: int
+
+    @property
+    def idle_ns(self) -> int:
+        """Time within the span in which nothing ran, ns."""
+        return self.span_ns - self.busy_ns
+
+    @property
+    def busy_share(self) -> float | None:
+        """Busy part of the span, 0 to 1; ``None`` without a span."""
+        return self.busy_ns / self.span_ns if self.span_ns else None
+
+
+def busy(timeline: Timeline, *, launched_only: bool = False) -> tuple[DeviceBusy, ...]:
+    """Use of each device that did any work, in order of its key.
+
+    Args:
+        timeline: With launches linked.
+        launched_only: Leave out work without a launch in the file: it was asked for before the window opened.
+    """
+    work = timeline.device_work.select("device", "kind", "start_ns", "dur_ns", "launch_id")
+    return tuple(
+        measure(rows, device=int(device), launched_only=launched_only)
+        for (device,), rows in sorted(work.group_by("device"), key=lambda pair: pair[0])
+    )
+
+
+def measure(work: pl.DataFrame, *, device: int, launched_only: bool = False) -> DeviceBusy:
+    """Use of a device by some of its work.
+
+    Args:
+        work: Rows of the events with kind in :data:`traceview.schema.BUSY_KINDS`, all of one device.
+        device: Its key.
+        launched_only: As for :func:`busy`.
+    """
+    orphans = work["launch_id"].null_count()
+    if launched_only:
+        work = work.filter(pl.col("launch_id").is_not_null())
+    computation = _union(work, COMPUTATION_KINDS)
+    communication = _union(work, COMMUNICATION_KINDS)
+    copies = _union(work, COPY_KINDS)
+    everything = _union(work, schema.BUSY_KINDS)
+    exposed_communication = intervals.subtract(communication, computation)
+    exposed_copies = intervals.subtract(intervals.subtract(copies, computation), communication)
+    starts = work["start_ns"].to_numpy()
+    return DeviceBusy(
+        device=device,
+        events=work.height,
+        start_ns=int(starts.min()) if len(starts) else 0,
+        span_ns=intervals.span(starts, starts + work["dur_ns"].to_numpy()),
+        busy_ns=intervals.total(*everything),
+        computation_ns=intervals.total(*computation),
+        communication_ns=intervals.total(*communication),
+        exposed_communication_ns=intervals.total(*exposed_communication),
+        memcpy_ns=intervals.total(*copies),
+        exposed_memcpy_ns=intervals.total(*exposed_copies),
+        without_launch=orphans,
+        left_out=orphans if launched_only else 0,
+    )
+
+
+def _union(work: pl.DataFrame, kinds: tuple[str, ...]) -> IntervalSet:
+    rows = work.filter(pl.col("kind").is_in(list(kinds)))
+    starts = rows["start_ns"].to_numpy()
+    return intervals.merge(starts, starts + rows["dur_ns"].to_numpy())

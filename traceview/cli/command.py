@@ -1,0 +1,86 @@
+"""What a command is, and the options that all commands share."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TextIO
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from traceview.errors import ExitCode
+    from traceview.timeline import Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a command found: the exit code, and how to write the result.
+
+    The code is known before anything is written, so a reader that goes away early cannot change it.
+    """
+
+    code: ExitCode
+    write: Callable[[TextIO], None]
+
+
+class Command(Protocol):
+    """One command, a module. What costs time to import is imported in :meth:`run`."""
+
+    NAME: str
+    SUMMARY: str
+    """One line for ``traceview --help``."""
+    DESCRIPTION: str
+    """What it answers, for ``traceview NAME --help``."""
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        """Add the options of this command alone."""
+
+    def run(self, options: argparse.Namespace) -> Answer:
+        """Read and analyse; writing is left to the caller.
+
+        Raises:
+            TraceviewError: what the user can do something about.
+        """
+
+
+def add_trace_options(parser: argparse.ArgumentParser) -> None:
+    """The traces and the options of every command that reads them."""
+    parser.add_argument(
+        "traces",
+        metavar="TRACE",
+        nargs="+",
+        help="a trace file, a folder or a pattern; several are the ranks of one run",
+    )
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="form of the result (default: text)")
+    parser.add_argument(
+        "--strict", action="store_true", help="fail if anything in the trace had to be skipped or repaired"
+    )
+    parser.add_argument("--no-progress", action="store_true", help="do not show progress while reading")
+    add_debug_option(parser)
+
+
+def add_debug_option(parser: argparse.ArgumentParser) -> None:
+    """``--debug``, for every command."""
+    parser.add_argument("--debug", action="store_true", help="on an error, show where in the program it arose")
+
+
+def load_traces(options: argparse.Namespace) -> Timeline:
+    """Read the traces the user gave, showing progress on a terminal."""
+    from traceview.cli.progress import Progress
+    from traceview.loading import load
+
+    with Progress(sys.stderr, show=not options.no_progress) as progress:
+        return load(options.traces, strict=options.strict, progress=progress)
+
+
+def positive(text: str) -> int:
+    """An option value that counts something."""
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
+    return number

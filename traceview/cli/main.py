@@ -1,0 +1,131 @@
+"""The ``traceview`` program: finds the command, runs it, and turns every failure into one clear line."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import traceback
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from traceview import __version__
+from traceview.errors import ExitCode, TraceviewError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from traceview.cli.command import Answer, Command
+
+COMMANDS: Final = ("check_dispatch", "report", "kernels")
+"""Modules of this package, in the order of the help."""
+
+INTERRUPTED: Final = 130
+"""What a shell reports for a program ended by Ctrl-C."""
+
+_EXIT_CODES: Final = (
+    "Exit codes: 0 it holds, 1 it does not hold, 2 cannot run (usage, unreadable trace, defect), "
+    "3 the trace cannot tell."
+)
+_ISSUES: Final = "please report it with the output of the same command and --debug"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command line.
+
+    Args:
+        arguments: Without the program name; those of the process if not given.
+
+    Returns:
+        The exit code, see :class:`traceview.errors.ExitCode`.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show a character shows a stand-in; it is no reason to fail.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+    commands = [cast("Command", import_module(f"traceview.cli.{module}")) for module in COMMANDS]
+    parser = build_parser(commands)
+    options = parser.parse_args(arguments)
+    if options.command is None:
+        parser.print_help()
+        return ExitCode.CANNOT_RUN
+    command = next(command for command in commands if options.command == command.NAME)
+    try:
+        return _run(command, options)
+    except KeyboardInterrupt:
+        print("\ntraceview: interrupted", file=sys.stderr)
+        return INTERRUPTED
+
+
+def _run(command: Command, options: argparse.Namespace) -> int:
+    try:
+        answer = command.run(options)
+        _write(answer)
+    except TraceviewError as error:
+        if options.debug:
+            traceback.print_exc()
+        _complain(str(error))
+        return error.exit_code
+    except MemoryError:
+        if options.debug:
+            traceback.print_exc()
+        _complain("out of memory. Give fewer files at once, or record fewer steps.")
+        return ExitCode.CANNOT_RUN
+    except BaseException as error:
+        # Polars raises a panic of its Rust part as a BaseException; Ctrl-C and exit are not defects.
+        if isinstance(error, (KeyboardInterrupt, SystemExit)):
+            raise
+        if options.debug:
+            traceback.print_exc()
+        first_line = next(iter(str(error).splitlines()), "")
+        _complain(f"defect in traceview ({type(error).__name__}: {first_line}); {_ISSUES}.")
+        return ExitCode.CANNOT_RUN
+    return answer.code
+
+
+class _HelpFormatter(argparse.HelpFormatter):
+    """The usual help, with room for the longest command before its summary."""
+
+    def __init__(self, prog: str, **more: Any) -> None:
+        super().__init__(prog, max_help_position=30, **more)
+
+
+def build_parser(commands: Sequence[Command]) -> argparse.ArgumentParser:
+    """The parser of the whole command line."""
+    parser = argparse.ArgumentParser(
+        prog="traceview",
+        description="Which kernel actually ran, where the time went, and why. Reads traces of the PyTorch profiler.",
+        epilog=f"traceview COMMAND --help shows the options of a command. {_EXIT_CODES}",
+        formatter_class=_HelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"traceview {__version__}")
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
+    for command in commands:
+        own = subparsers.add_parser(
+            command.NAME,
+            help=command.SUMMARY,
+            description=command.DESCRIPTION,
+            epilog=_EXIT_CODES,
+            formatter_class=_HelpFormatter,
+            allow_abbrev=False,
+        )
+        command.add_options(own)
+    return parser
+
+
+def _complain(text: str) -> None:
+    """One line on stderr, whatever the text holds."""
+    from traceview.render.names import plain
+
+    print(f"traceview: error: {plain(text)}", file=sys.stderr)
+
+
+def _write(answer: Answer) -> None:
+    try:
+        answer.write(sys.stdout)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader has gone, e.g. `traceview report x | head`: it has seen what it wanted, and the answer stands.
+        # Python flushes stdout once more at exit; give it somewhere to go.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

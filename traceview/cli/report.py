@@ -1,0 +1,48 @@
+"""``traceview report``: where the time of the devices went."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TextIO
+
+from traceview.cli.command import Answer, add_trace_options, load_traces
+from traceview.errors import ExitCode
+
+if TYPE_CHECKING:
+    import argparse
+
+NAME = "report"
+SUMMARY = "Show where the time of the devices went"
+DESCRIPTION = (
+    "How long each device was busy and idle, what of its communication and copies nothing hides, the profiler "
+    "steps, and which kernels took the device time."
+)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Options of this command."""
+    add_trace_options(parser)
+    parser.add_argument(
+        "--launched-only",
+        action="store_true",
+        help="leave out device work whose launch is not in the file (it was asked for before recording began)",
+    )
+
+
+def run(options: argparse.Namespace) -> Answer:
+    """Read and analyse."""
+    from traceview import report
+
+    result = report.report(load_traces(options), launched_only=options.launched_only)
+
+    def write(out: TextIO) -> None:
+        if options.format == "json":
+            from traceview.render.documents import dumps, report_document
+
+            print(dumps(report_document(result)), file=out)
+        else:
+            from traceview.render.page import Page
+            from traceview.render.report_text import write_report
+
+            write_report(result, Page(out))
+
+    return Answer(ExitCode.OK, write)

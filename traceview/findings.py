@@ -1,0 +1,56 @@
+"""The one finding model: what every rule yields and every renderer takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Severity(StrEnum):
+    """How bad a finding is. Only errors fail a check."""
+
+    ERROR = "error"
+    """Proven from what the trace records."""
+    WARNING = "warning"
+    """Likely, but inferred; or proven and of little cost."""
+    INFO = "info"
+    """Worth knowing."""
+
+
+class Confidence(StrEnum):
+    """Where the knowledge behind a finding comes from."""
+
+    MEASURED = "measured"
+    """Recorded in the trace."""
+    SOURCED = "sourced"
+    """Recorded, and read with a versioned source."""
+    INFERRED = "inferred"
+    """Concluded from circumstances."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing to know or to fix.
+
+    Attributes:
+        code: Rule code, e.g. ``"TV101"``.
+        severity: See :class:`Severity`.
+        title: One sentence that can stand alone.
+        where: The op, kernel, module or stage concerned.
+        evidence: What in the trace shows it, one line each, with numbers.
+        cost_ns: Upper bound of the time that a fix can save, ns; ``None`` if it cannot be told. Ceilings of several
+            findings do not add up.
+        confidence: See :class:`Confidence`.
+        fix: What to do.
+        false_alarm_if: When this finding is wrong.
+    """
+
+    code: str
+    severity: Severity
+    title: str
+    where: str
+    evidence: tuple[str, ...]
+    cost_ns: int | None
+    confidence: Confidence
+    fix: str
+    false_alarm_if: str

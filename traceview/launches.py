@@ -1,0 +1,183 @@
+"""Which host call launched which device work, and which op asked for it.
+
+A launch and its device work share a correlation id, which is unique only within a process: joins are always by
+(process, correlation). A graph launch owns many kernels. Device work whose launch was not recorded keeps no
+launch, and a launch whose work was not recorded stays what it is; both are counted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from traceview import nesting, schema
+from traceview.timeline import Count, Note, Timeline, Trust
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+LAUNCH_NAMES: Final = (
+    r"^(cuda|cu|hip|hipExt|hipModule|musa|mu)\w*"
+    r"(Launch\w*Kernel\w*|LaunchKernel\w*|LaunchCooperative\w*|GraphLaunch\w*|Memcpy\w*|Memset\w*)$"
+)
+"""Runtime and driver calls that put work on a device."""
+
+GRAPH_LAUNCH_NAMES: Final = r"^(cuda|cu|hip)GraphLaunch\w*$"
+"""Calls that replay a captured graph: one launch, many kernels, no op per kernel."""
+
+_LIMITED_SHARE: Final = 0.01
+
+
+def link(timeline: Timeline) -> Timeline:
+    """Set ``parent_id``, ``launch_id`` and ``op_id`` of every event and say in the report what stayed open.
+
+    Args:
+        timeline: As a parser built it. Linking twice changes nothing.
+    """
+    events = timeline.events
+    parent_id, op_of_host = _host_tree(events)
+    launch_id, reused = _launches(events)
+    op_id = op_of_host.copy()
+    launched = np.flatnonzero(launch_id >= 0)
+    op_id[launched] = op_of_host[launch_id[launched]]
+    by_external_id = _fill_by_external_id(timeline, op_id)
+    linked = events.with_columns(
+        _nullable_id("parent_id", parent_id), _nullable_id("launch_id", launch_id), _nullable_id("op_id", op_id)
+    )
+    report = timeline.report
+    if reused:
+        report = report.with_counts(correlation_reused=Count(reused))
+    if by_external_id:
+        report = report.with_counts(op_by_external_id=Count(by_external_id))
+    report = report.with_notes(*_missing_launch_notes(linked), *_missing_work_notes(linked))
+    return replace(timeline, events=linked, report=report)
+
+
+def graph_launch_ids(events: pl.DataFrame) -> pl.Series:
+    """Ids of the host calls that replay a captured graph."""
+    return events.filter((pl.col("kind") == "api") & pl.col("name").cast(pl.String).str.contains(GRAPH_LAUNCH_NAMES))[
+        "id"
+    ]
+
+
+def _nullable_id(name: str, ids: NDArray[np.int64]) -> pl.Series:
+    return pl.Series(name, ids).replace(-1, None).cast(pl.UInt32)
+
+
+def _host_tree(events: pl.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Parent of each host row and the innermost op around it (itself if it is one); -1 where there is none."""
+    parent_id = np.full(events.height, -1, np.int64)
+    op_id = np.full(events.height, -1, np.int64)
+    host = events["thread"].is_not_null().arg_true().to_numpy()
+    if not len(host):
+        return parent_id, op_id
+    rows = events.select("start_ns", "dur_ns", "thread", "kind")[host]
+    starts = rows["start_ns"].to_numpy()
+    parent = nesting.parents(starts, starts + rows["dur_ns"].to_numpy(), rows["thread"].to_numpy())
+    op = nesting.nearest_marked(parent, (rows["kind"] == "op").to_numpy())
+    has_parent, has_op = parent >= 0, op >= 0
+    parent_id[host[has_parent]] = host[parent[has_parent]]
+    op_id[host[has_op]] = host[op[has_op]]
+    return parent_id, op_id
+
+
+def _launches(events: pl.DataFrame) -> tuple[NDArray[np.int64], int]:
+    """Launching host call of each device row (-1: none), and how many correlation ids a process used twice."""
+    key = ["process", "correlation"]
+    keyed = events.select("id", "start_ns", "device", "thread", "kind", *key).filter(
+        pl.col("correlation").is_not_null() & pl.col("process").is_not_null()
+    )
+    calls = keyed.filter(pl.col("thread").is_not_null() & pl.col("kind").is_in(["api", "sync"])).select(
+        *key, "start_ns", pl.col("id").alias("launch_id")
+    )
+    work = keyed.filter(pl.col("device").is_not_null()).select("id", "start_ns", *key)
+    launch_id = np.full(events.height, -1, np.int64)
+    unique = calls.unique(key, keep="first", maintain_order=True)
+    reused = calls.height - unique.height
+    found = work.join(unique.drop("start_ns"), on=key, how="inner")
+    launch_id[found["id"].to_numpy()] = found["launch_id"].to_numpy()
+    if reused:
+        # A profiler that restarts its counter, or two sessions in one file: the latest call before the work counts.
+        before = work.sort("start_ns").join_asof(
+            calls.sort("start_ns"), on="start_ns", by=key, strategy="backward", check_sortedness=False
+        )
+        before = before.filter(pl.col("launch_id").is_not_null())
+        launch_id[before["id"].to_numpy()] = before["launch_id"].to_numpy()
+    return launch_id, reused
+
+
+def _fill_by_external_id(timeline: Timeline, op_id: NDArray[np.int64]) -> int:
+    """Give device rows without an enclosing op the op that carries the same ``External id``.
+
+    PyTorch stamps launches and their device work with the id of the op that was innermost at the time. It is only
+    used where the call tree gives no answer: ids repeat for collectives, so the tree is the better witness.
+    """
+    key = next((key for key in ("External id", "external id") if key in timeline.details), None)
+    open_rows = np.flatnonzero((op_id < 0) & timeline.events["device"].is_not_null().to_numpy())
+    if key is None or not len(open_rows):
+        return 0
+    ids = timeline.details[key]
+    for other in ("External id", "external id"):
+        if other != key and other in timeline.details:
+            ids = pl.concat([ids, timeline.details[other]])
+    facts = timeline.events.select("id", "process", "kind", "start_ns").join(ids, on="id")
+    ops = facts.filter((pl.col("kind") == "op") & (pl.col("value") > 0)).unique(["process", "value"], keep="none")
+    wanted = facts.filter(pl.col("id").is_in(pl.Series(open_rows.astype(np.uint32)).implode()))
+    found = wanted.join(ops.select("process", "value", op="id", op_start_ns="start_ns"), on=["process", "value"])
+    found = found.filter(pl.col("op_start_ns") <= pl.col("start_ns"))
+    op_id[found["id"].to_numpy()] = found["op"].to_numpy()
+    return found.height
+
+
+def _missing_launch_notes(events: pl.DataFrame) -> list[Note]:
+    work = events.filter(pl.col("device").is_not_null() & pl.col("kind").is_in(list(schema.BUSY_KINDS)))
+    orphans = work.filter(pl.col("launch_id").is_null())
+    if not orphans.height:
+        return []
+    share = orphans.height / work.height
+    if orphans.height == work.height:
+        text = (
+            f"No launch is recorded for any of the {work.height:,} device events, "
+            "so device work cannot be tied to the op that asked for it."
+        )
+    else:
+        text = (
+            f"{orphans.height:,} of {work.height:,} device events have no launch in the file "
+            "(recorded before the window opened, or dropped by the profiler): "
+            "their kernels are known, the op that asked for them is not."
+        )
+    return [Note("work-without-launch", text, Trust.LIMITED if share > _LIMITED_SHARE else Trust.GOOD)]
+
+
+def _missing_work_notes(events: pl.DataFrame) -> list[Note]:
+    launches = events.filter(
+        (pl.col("kind") == "api")
+        & pl.col("correlation").is_not_null()
+        & pl.col("name").cast(pl.String).str.contains(LAUNCH_NAMES)
+    )
+    if not launches.height:
+        return []
+    answered = events.filter(pl.col("device").is_not_null())["launch_id"].drop_nulls().unique()
+    silent = launches.filter(~pl.col("id").is_in(answered.implode()))
+    if not silent.height:
+        return []
+    # An empty fill or copy (0 bytes) is never put on the device, so a silent memset or memcpy is no loss by itself.
+    is_kernel = pl.col("name").cast(pl.String).str.contains("(?i)kernel|graph|cooperative")
+    silent_kernels = silent.filter(is_kernel).height
+    kernel_launches = launches.filter(is_kernel).height
+    names = silent["name"].cast(pl.String).value_counts(sort=True, name="n").head(3)
+    listed = ", ".join(f"{n:,} {name}" for name, n in names.iter_rows())
+    text = f"{silent.height:,} of {launches.height:,} launches have no device event in the file ({listed})"
+    if not silent_kernels:
+        return [Note("launch-without-work", f"{text}: fills and copies of nothing leave none.")]
+    lossy = silent_kernels > _LIMITED_SHARE * kernel_launches
+    return [
+        Note(
+            "launch-without-work",
+            f"{text}: device time and busy time are lower bounds.",
+            Trust.LIMITED if lossy else Trust.GOOD,
+        )
+    ]

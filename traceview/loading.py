@@ -1,0 +1,129 @@
+"""The public door: from paths to one :class:`~traceview.timeline.Timeline`."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from traceview import merging, sniffing, sources
+from traceview.errors import StrictModeError, UnreadableTraceError
+from traceview.timeline import Count, ImportReport, Note, Timeline, Trust
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from pathlib import Path
+
+    Progress = Callable[[float], None]
+
+
+def load(
+    path_or_paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    *,
+    strict: bool = False,
+    progress: Progress | None = None,
+) -> Timeline:
+    """Read a trace, or the traces of several ranks, into one timeline.
+
+    Args:
+        path_or_paths: A file, a folder, a glob pattern, or several of them. A folder means the traces directly
+            in it, or, if it has none, those in the folders below.
+        strict: Fail if the import had to skip or repair anything, or if a file is cut off.
+        progress: Called with the share of the input that has been read, 0 to 1.
+
+    Returns:
+        The timeline, with launches linked and steps marked. Its report says what was skipped, repaired or left out.
+
+    Raises:
+        UsageError: a path does not exist or may not be read.
+        UnreadableTraceError: a file is no trace, or nothing could be read from it.
+        StrictModeError: ``strict`` and the import was not clean.
+    """
+    from traceview.linking import finish
+
+    paths = [path_or_paths] if isinstance(path_or_paths, (str, os.PathLike)) else list(path_or_paths)
+    found = sources.find(paths, sniffing.installed_formats())
+    timelines, report = _parse_all(found, progress)
+    timeline = merging.merge(timelines)
+    timeline = finish(replace(timeline, report=timeline.report + report))
+    if strict:
+        require_clean(timeline.report)
+    return timeline
+
+
+def require_clean(report: ImportReport) -> None:
+    """Refuse a trace whose import was not clean.
+
+    Raises:
+        StrictModeError: lists each thing that was lost or repaired, with its count.
+    """
+    problems = [
+        f"{kind} {count.n:,}" + (f" (e.g. {count.example})" if count.example else "")
+        for kind, count in sorted(report.counts.items())
+        if kind.startswith(("lost-", "repaired-")) and count.n
+    ]
+    if report.truncated:
+        problems.insert(0, "the file ends before its own end")
+    if problems:
+        raise StrictModeError(
+            "not-clean",
+            why=f"strict mode: the import was not clean: {'; '.join(problems)}.",
+            next_step="Record the trace again, or drop --strict to use what could be read.",
+        )
+
+
+def _parse_all(found: sources.Found, progress: Progress | None) -> tuple[list[Timeline], ImportReport]:
+    """Read the files one after another: reading several at once would multiply the peak of memory."""
+    whole = sum(source.size for source in found.traces) or 1
+    done = 0
+    timelines: list[Timeline] = []
+    report = ImportReport().with_notes(*_skip_notes(found.others))
+    for path, why in found.unreadable:
+        report = _without_file(report, path, why)
+    first_failure: UnreadableTraceError | None = None
+    for source in found.traces:
+        step = _share(progress, done / whole, source.size / whole) if progress else None
+        done += source.size
+        try:
+            timeline = source.format.parse(source.path, run=len(timelines), progress=step)
+        except UnreadableTraceError as error:
+            if source.named:
+                raise
+            first_failure = first_failure or error
+            report = _without_file(report, source.path, error.why)
+            continue
+        twin = next((one for one in timelines if merging.same_recording(one, timeline)), None)
+        if twin is not None:
+            text = f"{source.path.name} holds the same recording as {twin.runs[0].path.name} and is counted once."
+            report = report.with_notes(Note("duplicate-file", text))
+            continue
+        timelines.append(timeline)
+    if first_failure and not timelines:
+        raise first_failure
+    if progress:
+        progress(1.0)
+    return timelines, report
+
+
+def _without_file(report: ImportReport, path: Path, why: str) -> ImportReport:
+    text = f"{path.name} could not be read and is left out: {why}"
+    report = report.with_notes(Note("file-unreadable", text, Trust.POOR))
+    return report.with_counts(lost_file=Count(1, path.name))
+
+
+def _share(progress: Progress, before: float, part: float) -> Progress:
+    """Turn the progress of one file into the progress of all."""
+    return lambda share: progress(min(1.0, before + part * share))
+
+
+def _skip_notes(skipped: Sequence[tuple[Path, str]]) -> Iterable[Note]:
+    if not skipped:
+        return
+    # The head of the title is enough here: `JSON, but not a trace: ...` becomes `JSON`.
+    kinds = Counter(re.split(r"[,:(]", why.removeprefix("this is ").rstrip("."))[0].strip() for _, why in skipped)
+    listed = ", ".join(f"{n} x {kind}" if n > 1 else kind for kind, n in kinds.most_common(4))
+    names = ", ".join(path.name for path, _ in skipped[:4]) + (" and more" if len(skipped) > 4 else "")
+    files = "file is" if len(skipped) == 1 else "files are"
+    yield Note("files-skipped", f"{len(skipped)} {files} left out as no trace ({names}): {listed}.")

@@ -1,0 +1,67 @@
+"""The strip under every verdict: which trace, recorded by what, on which device, and how far to trust it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from traceview.render.units import counted
+
+if TYPE_CHECKING:
+    from traceview.render.page import Page
+    from traceview.report import Device, ImportSummary, TraceInfo
+
+
+def write_conditions(page: Page, trace: TraceInfo, summary: ImportSummary) -> None:
+    """Write the strip. Each note that limits the trust is said, in words."""
+    limits = [note.text for note in summary.notes if note.trust != "good"]
+    page.facts(
+        [
+            ("trace", _files(trace)),
+            ("producer", trace.producer + (f" {trace.producer_version}" if trace.producer_version else "")),
+            ("device", _devices(trace.devices)),
+            ("events", f"{trace.events:,}" + (", the file is cut off" if trace.truncated else "")),
+            ("trust", trace.trust if not limits else f"{trace.trust}: {limits[0]}"),
+            *(("", limit) for limit in limits[1:]),
+        ]
+    )
+
+
+def write_remarks(page: Page, summary: ImportSummary) -> None:
+    """What else the import has to say: remarks that limit nothing, and what was counted."""
+    remarks = [note.text for note in summary.notes if note.trust == "good"]
+    counts = [
+        f"{kind}: {count.n:,}" + (f" (e.g. {count.example})" if count.example else "")
+        for kind, count in sorted(summary.counts.items())
+        if count.n
+    ]
+    if not remarks and not counts:
+        return
+    page.heading("Import")
+    for remark in (*remarks, *counts):
+        page.bullet(remark)
+
+
+def _files(trace: TraceInfo) -> str:
+    first = trace.files[0]
+    return first if len(trace.files) == 1 else f"{first} and {counted(len(trace.files) - 1, 'more file')}"
+
+
+def _devices(devices: tuple[Device, ...]) -> str:
+    """``4 x NVIDIA H100 (compute capability 9.0); 7 more listed did nothing``."""
+    if not devices:
+        return "none described"
+    used = [one for one in devices if one.used]
+    kinds = Counter(_product(one) for one in used or devices)
+    text = ", ".join(kind if n == 1 else f"{n} x {kind}" for kind, n in kinds.items())
+    if not used:
+        return f"{text} (no work recorded)"
+    unused = len(devices) - len(used)
+    return text + (f" ({unused} more listed, no work recorded)" if unused else "")
+
+
+def _product(device: Device) -> str:
+    name = device.name or "name not recorded"
+    if device.compute_capability is None:
+        return name
+    return f"{name}, compute capability {device.compute_capability}"

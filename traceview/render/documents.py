@@ -1,0 +1,253 @@
+"""Results as JSON documents: the schema id, every key always present, times in ns, shares of one.
+
+The keys are published as JSON Schemas in ``docs/schemas``. A key is never dropped: what is not known is ``null``
+and has an entry in ``notes``.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from traceview.busy import DeviceBusy
+    from traceview.dispatch import Dispatch
+    from traceview.errors import ExitCode
+    from traceview.findings import Finding
+    from traceview.gate import CheckResult
+    from traceview.report import Device, ImportSummary, KernelReport, KernelUse, PartNote, Report, Step, TraceInfo
+
+NOT_ANALYSED_YET: Final = ("stages", "gaps", "recompiles", "transfers", "findings")
+"""Parts of a report that this version does not work out."""
+
+
+def dumps(document: dict[str, Any]) -> str:
+    """The text of a document. Only ASCII, so that no terminal or pipe can garble it."""
+    return json.dumps(document, indent=2, ensure_ascii=True, allow_nan=False)
+
+
+def report_document(result: Report) -> dict[str, Any]:
+    """``traceview.report/1``."""
+    names = {one.device: one for one in result.trace.devices}
+    return {
+        "schema": "traceview.report/1",
+        "trace": trace_part(result.trace),
+        "launched_only": result.launched_only,
+        "devices": None
+        if result.devices is None
+        else [_device_use(one, names.get(one.device)) for one in result.devices],
+        "steps": None if result.steps is None else [_step(one) for one in result.steps],
+        "stages": None,
+        "kernels": None if result.kernels is None else [kernel_part(one) for one in result.kernels],
+        "families": None if result.families is None else [family_part(one) for one in result.families],
+        "gaps": None,
+        "recompiles": None,
+        "transfers": None,
+        "findings": None,
+        "import_report": import_part(result.import_report),
+        "notes": [
+            *notes_part(result.notes),
+            *({"part": part, "text": "This version does not analyse it."} for part in NOT_ANALYSED_YET),
+        ],
+    }
+
+
+def kernels_document(result: KernelReport, shown: Sequence[KernelUse] | None) -> dict[str, Any]:
+    """``traceview.kernels/1``.
+
+    Args:
+        result: The analysis.
+        shown: The kernels to list, chosen and ordered; ``None`` without device work.
+    """
+    return {
+        "schema": "traceview.kernels/1",
+        "trace": trace_part(result.trace),
+        "device_ns": result.device_ns,
+        "busy_ns": result.busy_ns,
+        "distinct": None if result.kernels is None else len(result.kernels),
+        "kernels": None if shown is None else [kernel_part(one) for one in shown],
+        "families": None if result.families is None else [family_part(one) for one in result.families],
+        "import_report": import_part(result.import_report),
+        "notes": notes_part(result.notes),
+    }
+
+
+def check_document(
+    result: CheckResult, trace: TraceInfo, summary: ImportSummary, exit_code: ExitCode
+) -> dict[str, Any]:
+    """``traceview.check-dispatch/1``; ``exit_code`` is what the program ends with, options considered."""
+    return {
+        "schema": "traceview.check-dispatch/1",
+        "verdict": result.verdict.value,
+        "summary": result.summary,
+        "exit_code": int(exit_code),
+        "trace": trace_part(trace),
+        "busy_ns": result.table.busy_ns,
+        "dispatches": [_dispatch(row) for row in result.table.dispatches] if result.table.dispatches else None,
+        "expectations": None,
+        "findings": [finding_part(finding) for finding in result.findings],
+        "unidentified": {"device_ns": result.table.unknown_ns, "names": list(result.table.unknown_names)},
+        "import_report": import_part(summary),
+        "notes": [
+            {"part": "expectations", "text": "No expectations were given: the built-in policy was applied."},
+            *(
+                []
+                if result.table.dispatches
+                else [{"part": "dispatches", "text": "The trace has no device work and no op that asks for attention."}]
+            ),
+        ],
+    }
+
+
+def finding_part(finding: Finding) -> dict[str, Any]:
+    """One finding, the same in every document."""
+    return {
+        "code": finding.code,
+        "severity": finding.severity.value,
+        "title": finding.title,
+        "where": finding.where,
+        "evidence": list(finding.evidence),
+        "cost_ns": finding.cost_ns,
+        "confidence": finding.confidence.value,
+        "fix": finding.fix,
+        "false_alarm_if": finding.false_alarm_if,
+    }
+
+
+def _dispatch(row: Dispatch) -> dict[str, Any]:
+    return {
+        "op": row.op,
+        "family": row.family,
+        "implementation": row.implementation,
+        "provider": row.provider,
+        "direction": row.direction,
+        "stage": row.stage,
+        "count": row.count,
+        "device_ns": row.device_ns,
+        "share": row.share,
+        "host_ns": row.host_ns,
+        "attribution": row.attribution,
+        "evidence": row.evidence,
+        "verdict": row.verdict,
+        "inputs": row.inputs,
+        "reasons": [
+            {
+                "rule": reason.rule,
+                "status": reason.status,
+                "text": reason.text,
+                "evidence": reason.evidence,
+                "source": reason.source,
+            }
+            for reason in row.reasons
+        ],
+        "kernels": [
+            {"name": kernel.name, "count": kernel.count, "device_ns": kernel.device_ns} for kernel in row.kernels
+        ],
+        "event_ids": list(row.event_ids),
+    }
+
+
+def trace_part(trace: TraceInfo) -> dict[str, Any]:
+    """``trace``, the same in every document."""
+    return {
+        "path": trace.files[0],
+        "files": list(trace.files),
+        "format": trace.format,
+        "producer": trace.producer,
+        "producer_version": trace.producer_version,
+        "devices": [
+            {
+                "device": one.device,
+                "ordinal": one.ordinal,
+                "name": one.name,
+                "vendor": one.vendor,
+                "compute_capability": one.compute_capability,
+                "rank": one.rank,
+                "used": one.used,
+            }
+            for one in trace.devices
+        ],
+        "events": trace.events,
+        "truncated": trace.truncated,
+        "trust": trace.trust,
+    }
+
+
+def import_part(summary: ImportSummary) -> dict[str, Any]:
+    """``import_report``, the same in every document."""
+    return {
+        "trust": summary.trust,
+        "truncated": summary.truncated,
+        "counts": {kind: count.n for kind, count in sorted(summary.counts.items())},
+        "examples": {kind: count.example for kind, count in sorted(summary.counts.items()) if count.example},
+        "notes": [{"kind": note.kind, "text": note.text, "trust": note.trust} for note in summary.notes],
+    }
+
+
+def notes_part(notes: Sequence[PartNote]) -> list[dict[str, str]]:
+    """``notes``: why a part is null or limited."""
+    return [{"part": note.part, "text": note.text} for note in notes]
+
+
+def kernel_part(use: KernelUse) -> dict[str, Any]:
+    """One kernel."""
+    return {
+        "name": use.name,
+        "family": use.family,
+        "implementation": use.implementation,
+        "provider": use.provider,
+        "tensor_core": use.tensor_core,
+        "count": use.count,
+        "total_ns": use.total_ns,
+        "mean_ns": use.mean_ns,
+        "union_ns": use.union_ns,
+        "share": use.share,
+        "busy_share": use.busy_share,
+    }
+
+
+def family_part(use: KernelUse) -> dict[str, Any]:
+    """One family of device work."""
+    return {
+        "family": use.family,
+        "count": use.count,
+        "total_ns": use.total_ns,
+        "union_ns": use.union_ns,
+        "share": use.share,
+        "busy_share": use.busy_share,
+    }
+
+
+def _device_use(use: DeviceBusy, device: Device | None) -> dict[str, Any]:
+    return {
+        "device": use.device,
+        "ordinal": device.ordinal if device else None,
+        "name": device.name if device else None,
+        "rank": device.rank if device else None,
+        "events": use.events,
+        "start_ns": use.start_ns,
+        "span_ns": use.span_ns,
+        "busy_ns": use.busy_ns,
+        "idle_ns": use.idle_ns,
+        "busy_share": use.busy_share,
+        "computation_ns": use.computation_ns,
+        "communication_ns": use.communication_ns,
+        "exposed_communication_ns": use.exposed_communication_ns,
+        "memcpy_ns": use.memcpy_ns,
+        "exposed_memcpy_ns": use.exposed_memcpy_ns,
+        "without_launch": use.without_launch,
+        "left_out": use.left_out,
+    }
+
+
+def _step(step: Step) -> dict[str, Any]:
+    return {
+        "name": step.name,
+        "index": step.index,
+        "rank": step.rank,
+        "start_ns": step.start_ns,
+        "wall_ns": step.wall_ns,
+        "warmup": step.warmup,
+    }

@@ -1,0 +1,129 @@
+"""``traceview report`` as text."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from statistics import median
+from typing import TYPE_CHECKING, Final
+
+from traceview.render.conditions import write_conditions, write_remarks
+from traceview.render.kernels_text import write_families, write_kernels
+from traceview.render.page import Column, Page
+from traceview.render.units import counted, duration, durations, percent
+
+if TYPE_CHECKING:
+    from traceview.busy import DeviceBusy
+    from traceview.report import Device, Report, Step
+
+TOP_KERNELS: Final = 10
+MOST_STEPS: Final = 8
+"""More steps than this are summed up instead of listed."""
+
+_PARTS: Final = ("devices", "kernels", "steps")
+
+
+def write_report(result: Report, page: Page) -> None:
+    """Verdict, conditions, devices, steps, families, kernels, remarks."""
+    page.verdict(_verdict(result))
+    write_conditions(page, result.trace, result.import_report)
+    if result.devices:
+        _write_devices(page, result.devices, {one.device: one for one in result.trace.devices})
+    if result.steps:
+        page.heading("Steps")
+        _write_steps(page, result.steps)
+    if result.families and result.kernels is not None:
+        page.heading("Device time by family")
+        write_families(page, result.families)
+        page.heading(_kernels_heading(len(result.kernels)))
+        write_kernels(page, result.kernels[:TOP_KERNELS])
+    notes = [note.text for part in _PARTS for note in result.notes if note.part == part]
+    if notes:
+        page.heading("Notes")
+        for text in dict.fromkeys(notes):
+            page.bullet(text)
+    write_remarks(page, result.import_report)
+
+
+def _kernels_heading(distinct: int) -> str:
+    return "Kernels" if distinct <= TOP_KERNELS else f"Top {TOP_KERNELS} of {distinct:,} kernels"
+
+
+def _verdict(result: Report) -> str:
+    if not result.devices:
+        return "No device work in this trace: only what the host did can be seen."
+    span = sum(one.span_ns for one in result.devices)
+    busy = sum(one.busy_ns for one in result.devices)
+    idle = span - busy
+    if len(result.devices) == 1:
+        text = f"Device busy {percent(busy / span if span else None)} of {duration(span)}; idle {duration(idle)}."
+    else:
+        shares = sorted(one.busy_share or 0.0 for one in result.devices)
+        text = (
+            f"{counted(len(result.devices), 'device')} busy {percent(shares[0])} to {percent(shares[-1])} of their "
+            f"spans; idle {duration(idle)} together."
+        )
+    exposed = [
+        ("communication", sum(one.exposed_communication_ns for one in result.devices)),
+        ("copies", sum(one.exposed_memcpy_ns for one in result.devices)),
+    ]
+    shown = [f"{what} {duration(ns)} ({percent(ns / span)})" for what, ns in exposed if span and ns / span >= 0.01]
+    if shown:
+        text += f" Not hidden behind computation: {', '.join(shown)}."
+    if result.families:
+        first = result.families[0]
+        text += f" Most device time: {first.family}, {percent(first.share)}."
+    return text
+
+
+def _write_devices(page: Page, devices: tuple[DeviceBusy, ...], described: dict[int, Device]) -> None:
+    columns = {
+        "span": [one.span_ns for one in devices],
+        "busy": [one.busy_ns for one in devices],
+        "idle": [one.idle_ns for one in devices],
+        "computation": [one.computation_ns for one in devices],
+        "exposed comm.": [one.exposed_communication_ns for one in devices],
+        "exposed memcpy": [one.exposed_memcpy_ns for one in devices],
+    }
+    # One unit for the whole table: the columns are parts of each other.
+    unit, texts = durations(ns for values in columns.values() for ns in values)
+    count = len(devices)
+    page.heading(f"Devices ({unit})")
+    page.table(
+        [Column("device"), Column("busy", number=True), *(Column(name, number=True) for name in columns)],
+        [
+            [
+                described[one.device].label if one.device in described else f"device {one.device}",
+                percent(one.busy_share),
+                *texts[at::count],
+            ]
+            for at, one in enumerate(devices)
+        ],
+    )
+
+
+def _write_steps(page: Page, steps: tuple[Step, ...]) -> None:
+    unit, texts = durations(step.wall_ns for step in steps)
+    if len(steps) <= MOST_STEPS:
+        page.table(
+            [Column("step"), Column(f"wall {unit}", number=True)],
+            [[_step_name(step), text] for step, text in zip(steps, texts, strict=True)],
+        )
+        return
+    rows = []
+    by_rank = sorted(steps, key=lambda step: -1 if step.rank is None else step.rank)
+    for rank, group in groupby(by_rank, key=lambda step: step.rank):
+        walls = sorted(step.wall_ns for step in group)
+        figures = durations([walls[0], int(median(walls)), walls[-1], max(step.wall_ns for step in steps)])[1][:3]
+        rows.append(["all" if rank is None else f"rank {rank}", str(len(walls)), *figures])
+    page.table(
+        [
+            Column("steps"),
+            Column("count", number=True),
+            *(Column(f"{which} {unit}", number=True) for which in ("shortest", "median", "longest")),
+        ],
+        rows,
+    )
+
+
+def _step_name(step: Step) -> str:
+    return step.name if step.rank is None else f"rank {step.rank} {step.name}"

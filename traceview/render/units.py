@@ -1,0 +1,62 @@
+"""Numbers for people: durations, shares and counts with their units."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_UNITS: Final = (("ns", 1), ("us", 10**3), ("ms", 10**6), ("s", 10**9))
+
+
+def duration(ns: int) -> str:
+    """A duration with four significant digits in the unit that suits it: ``1.078 s``, ``12.35 us``, ``832 ns``."""
+    for unit, size in _UNITS:
+        # The next unit starts where four digits of this one would round up to it.
+        if abs(ns) < 999.95 * size or unit == "s":
+            value = ns / size
+            digits = 0 if unit == "ns" else max(0, 4 - len(str(int(abs(value)))))
+            return f"{value:,.{digits}f} {unit}"
+    raise AssertionError("the last unit takes everything")
+
+
+def durations(values_ns: Iterable[int | None], *, short: bool = False) -> tuple[str, list[str]]:
+    """Durations of one table column in one unit, so that they can be compared at a glance.
+
+    Args:
+        values_ns: The column; ``None`` for what is not known.
+        short: The values are single kernels: stay with microseconds up to 100 ms.
+
+    Returns:
+        The unit, and one text per value.
+    """
+    values = list(values_ns)
+    largest = max((abs(value) for value in values if value is not None), default=0)
+    if largest < 10**3:
+        unit, size, digits = "ns", 1, 0
+    elif largest < 10**6:
+        unit, size, digits = "us", 10**3, 3
+    elif short and largest < 10**8:
+        unit, size, digits = "us", 10**3, 1
+    elif largest < 10**11:
+        unit, size, digits = "ms", 10**6, 3
+    else:
+        unit, size, digits = "s", 10**9, 3
+    return unit, ["-" if value is None else f"{value / size:,.{digits}f}" for value in values]
+
+
+def percent(share: float | None) -> str:
+    """A share of one in per cent; ``<0.1 %`` is said of what would round to nothing, ``-`` of what is not known."""
+    if share is None:
+        return "-"
+    if 0 < share < 0.0005:
+        return "<0.1 %"
+    # What is not all must not be shown as all.
+    shown = min(share * 100, 99.9) if 0.9995 <= share < 1 else share * 100
+    return f"{shown:.1f} %"
+
+
+def counted(n: int, noun: str, plural: str = "") -> str:
+    """``1 device``, ``2,048 events``."""
+    return f"{n:,} {noun if n == 1 else plural or noun + 's'}"

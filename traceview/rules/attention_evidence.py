@@ -1,0 +1,66 @@
+"""The words and numbers that the attention rules share."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from traceview.callers import caller
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from traceview.dispatch import Dispatch
+    from traceview.rules.base import Facts
+
+_MAX_LINES: Final = 6
+_MAX_SIGNATURE: Final = 160
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Time of a group of dispatches: ``words`` for a title, ``device_ns`` as a number, ``where`` they were called."""
+
+    words: str
+    device_ns: int
+    where: str
+
+
+def timing(facts: Facts, rows: Sequence[Dispatch]) -> Cost:
+    """Device time and share of ``rows``; on a trace without device work, their host time."""
+    device_ns = sum(row.device_ns for row in rows)
+    host_ns = sum(row.host_ns or 0 for row in rows)
+    busy_ns = facts.table.busy_ns
+    if device_ns and busy_ns:
+        words = f": {device_ns / 1e6:.3f} ms of device time, {device_ns / busy_ns:.1%} of busy time"
+    elif host_ns:
+        words = f": {host_ns / 1e6:.3f} ms on the CPU"
+    else:
+        words = ""
+    places = Counter(
+        place for row in rows for event_id in row.event_ids[:1] if (place := caller(facts.timeline, event_id))
+    )
+    return Cost(words, device_ns, "; ".join(place for place, _ in places.most_common(3)))
+
+
+def evidence_lines(rows: Sequence[Dispatch]) -> tuple[str, ...]:
+    """One line per dispatch: op, count, what shows it, and the recorded signature."""
+    lines = []
+    for row in rows[:_MAX_LINES]:
+        line = f"{row.count:,} × {row.op or 'op not recorded'}: {row.reasons[0].text}"
+        if row.inputs and row.inputs["dims"]:
+            signature = f"dims {row.inputs['dims']}, dtypes {row.inputs['dtypes'] or 'not recorded'}"
+            line += f" ({signature[:_MAX_SIGNATURE]}{'…' if len(signature) > _MAX_SIGNATURE else ''})"
+        lines.append(line)
+    if len(rows) > _MAX_LINES:
+        lines.append(f"and {len(rows) - _MAX_LINES} more input signatures")
+    return tuple(lines)
+
+
+def by_cause(rows: Sequence[Dispatch], proven: Callable[[Dispatch], bool]) -> Iterator[tuple[bool, list[Dispatch]]]:
+    """The proven rows and the others, each group only if it is not empty."""
+    for wanted in (True, False):
+        group = [row for row in rows if proven(row) is wanted]
+        if group:
+            yield wanted, group

@@ -1,0 +1,68 @@
+"""Attention ran as separate matrix products and a softmax, with no fused kernel.
+
+What it finds
+    A matrix product, a softmax over its result, and a second product that consumes it, with nothing but
+    element-wise work in between, outside any attention op. This is how attention written by hand looks, and how
+    ``flash_attn=True`` looks when the model code takes its eager branch.
+
+Why it costs
+    The score matrix (queries × keys for every head) is written to device memory and read back by each step. Fused
+    attention never stores it, so time and memory grow with the sequence length instead of its square.
+
+Evidence it needs
+    Proven when the recorded shapes feed each other, or when both products are batched products as ops. If only the
+    order of kernels on a stream shows it (a captured graph, no shapes), it is inferred and stays a warning.
+
+When it is wrong
+    Softmax-weighted sums that are not attention (soft clustering, slot attention, dense expert mixtures) have the same
+    shape. Very short sequences can be as fast unfused.
+
+Fix
+    Call ``torch.nn.functional.scaled_dot_product_attention`` (or the model's ``attn_implementation="sdpa"`` or
+    ``"flash_attention_2"``), check that the model class supports it, and look at this trace again: the flag is a
+    request.
+
+Scope and sources
+    Any device and the CPU, any version. Chain of ops: pytorch ``aten/src/ATen/native/transformers/attention.cpp``
+    (the unfused reference), read 2026-11.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from traceview.attention import Evidence
+from traceview.findings import Confidence, Finding, Severity
+from traceview.rules.attention_evidence import by_cause, evidence_lines, timing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceview.rules.base import Facts
+
+CODE: Final = "TV101"
+NAME: Final = "attention-unfused"
+SEVERITY: Final = Severity.ERROR
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """One finding for what is proven and one for what is inferred."""
+    rows = [row for row in facts.table.attention if row.implementation == "unfused"]
+    for proven, group in by_cause(rows, lambda row: row.evidence != Evidence.ORDER.value):
+        count = sum(row.count for row in group)
+        cost = timing(facts, group)
+        calls = f"{count:,} attention call{'s' if count != 1 else ''}"
+        yield Finding(
+            code=CODE,
+            severity=Severity.ERROR if proven else Severity.WARNING,
+            title=f"{calls} {'ran' if proven else 'seem to have run'} unfused{cost.words}",
+            where=cost.where or "no call stack recorded",
+            evidence=evidence_lines(group),
+            cost_ns=cost.device_ns or None,
+            confidence=Confidence.MEASURED if proven else Confidence.INFERRED,
+            fix=(
+                "Use scaled_dot_product_attention (or the model's sdpa or flash_attention_2 implementation) instead of "
+                "separate products and softmax, and check the trace again."
+            ),
+            false_alarm_if="the chain is a softmax-weighted sum that is not attention, or the sequences are very short",
+        )

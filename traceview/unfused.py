@@ -1,0 +1,290 @@
+"""Attention written by hand: matrix product, softmax over the scores, matrix product.
+
+It carries no attention op and no attention kernel, so only its shape gives it away. The softmax must sit between two
+matrix products, and where shapes are recorded the products must really make the scores and consume the
+probabilities. Where they are not, nothing but element-wise work (scale, mask, cast, dropout, copies) may lie in
+between. A mixture-of-experts router (product, softmax, top-k) or a classifier head (product, softmax, end) does not
+pass.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from traceview.timeline import Timeline
+
+_PRODUCT_OP: Final = r"^aten::(bmm|baddbmm|mm|addmm|_scaled_mm|mkldnn_\w*matmul)$|^triton_tem_fused_\w*mm"
+_BATCHED_OP: Final = r"^aten::(bmm|baddbmm)$"
+_SOFTMAX_OP: Final = (
+    r"^aten::(_softmax|_masked_softmax|_softmax_backward_data|_masked_softmax_backward)$"
+    r"|^Scaled\w*Softmax\w*$|^triton_\w*softmax"
+)
+_PLAIN_OP: Final = (
+    r"^aten::(add|sub|mul|div|rsub|neg|where|masked_fill|masked_scale|to|_to_copy|copy|clone|contiguous|fill|zero"
+    r"|dropout|native_dropout\w*|bernoulli|eq|ne|lt|le|gt|ge|all|any|isneginf|isinf|isnan|logical_\w+|bitwise_\w+"
+    r"|maximum|minimum|clamp\w*|tanh|ones\w*|zeros\w*|full\w*|empty\w*|arange|tril|triu|cat|stack|expand\w*|view"
+    r"|_unsafe_view|reshape|_reshape_alias|transpose|t|permute|squeeze|unsqueeze|slice|select|as_strided|alias|detach"
+    r"|resize|repeat|repeat_interleave|nan_to_num|lift_fresh|type_as|result_type|sum|amax|max|scalar_tensor"
+    r"|softmax|_safe_softmax|matmul|linear|einsum|chunk|split\w*|narrow|flatten|unflatten|item|_local_scalar_dense)_?$"
+    r"|^triton_(poi|per|red|for)_"
+)
+_MAX_STEPS_BETWEEN: Final = 24
+"""Launches allowed between softmax and product; math in PyTorch 2.5+ itself has about ten."""
+
+_MAX_STEPS_WITH_SHAPES: Final = 64
+"""The same where shapes prove the chain: a relative position bias alone takes some twenty."""
+
+_SKIP, _PLAIN, _PRODUCT, _SOFTMAX, _BREAK = range(5)
+_PLAIN_FAMILIES: Final = ("elementwise", "reduce", "rng", "index", "fusion", "quantize", "rope")
+
+
+def find_chains(
+    timeline: Timeline, work: pl.DataFrame, *, under_attention: NDArray[np.bool_]
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Find attention by hand on devices, and on the CPU where ops did their work there.
+
+    Args:
+        timeline: Linked timeline.
+        work: Device work outside any attention op, with ``family``, ``role`` and ``attribution``.
+        under_attention: For each event whether it lies under an attention op.
+
+    Returns:
+        Calls and members, as :class:`traceview.attention.AttentionCalls` has them.
+    """
+    ops = timeline.events.select(op_id="id", op=pl.col("name").cast(pl.String), op_inputs="inputs", op_ns="dur_ns")
+    on_device = _device_sequence(work, ops)
+    on_host = _host_sequence(timeline, under_attention)
+    calls, members = [], []
+    offset = 0
+    for sequence, device in ((on_device, True), (on_host, False)):
+        found = _chains(sequence, timeline.inputs)
+        if not found.height:
+            continue
+        numbered = found.with_row_index("call", offset=offset)
+        calls.append(numbered.drop("first", "last"))
+        if device:
+            members.append(_members(sequence, numbered))
+        offset += found.height
+    if not calls:
+        return _NO_CALLS, _NO_MEMBERS
+    return pl.concat(calls), pl.concat(members) if members else _NO_MEMBERS
+
+
+_CALL_COLUMNS: Final = {
+    "call": pl.UInt32,
+    "event_id": pl.UInt32,
+    "op": pl.String,
+    "direction": pl.String,
+    "implementation": pl.String,
+    "provider": pl.String,
+    "attribution": pl.String,
+    "evidence": pl.String,
+    "host_ns": pl.Int64,
+    "inputs": pl.UInt32,
+    "stage": pl.Categorical,
+}
+_NO_CALLS: Final = pl.DataFrame(schema=_CALL_COLUMNS)
+_NO_MEMBERS: Final = pl.DataFrame(schema={"id": pl.UInt32, "call": pl.UInt32})
+
+
+def _device_sequence(work: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
+    """Device work per stream in order of time, each row classed."""
+    rows = work.join(ops, on="op_id", how="left", maintain_order="left").sort(
+        "process", "device", "stream", "start_ns", nulls_last=True
+    )
+    family, op = pl.col("family"), pl.col("op").fill_null("")
+    classes = (
+        pl.when(pl.col("kind").is_in(["memcpy", "memset"])).then(_SKIP)
+        .when((family == "softmax") | op.str.contains(_SOFTMAX_OP)).then(_SOFTMAX)
+        .when((family == "gemm") & (pl.col("role") == "helper")).then(_PLAIN)
+        .when(family == "gemm").then(_PRODUCT)
+        .when(family.is_in(list(_PLAIN_FAMILIES))).then(_PLAIN)
+        .when((family == "unknown") & op.str.contains(_PLAIN_OP)).then(_PLAIN)
+        .otherwise(_BREAK)
+    )  # fmt: skip
+    return rows.select(
+        "id",
+        lane=pl.struct("process", "device", "stream").rank("dense").cast(pl.Int64),
+        role_class=classes.cast(pl.Int8),
+        op=pl.col("op"),
+        name=pl.col("name"),
+        inputs=pl.col("op_inputs"),
+        attribution=pl.col("attribution"),
+        stage=pl.col("stage"),
+        host_ns=pl.lit(None, pl.Int64),
+    )
+
+
+def _host_sequence(timeline: Timeline, under_attention: NDArray[np.bool_]) -> pl.DataFrame:
+    """Ops that did their work on the CPU, per thread in order of time, each classed by its name."""
+    events = timeline.events
+    launching = events.filter(pl.col("device").is_not_null())["op_id"].drop_nulls().unique()
+    ops = events.filter((pl.col("kind") == "op") & ~pl.Series(under_attention)).select(
+        "id", "thread", "start_ns", "dur_ns", "inputs", "stage", op=pl.col("name").cast(pl.String)
+    )
+    op = pl.col("op")
+    classes = (
+        pl.when(pl.col("id").is_in(launching.implode())).then(_BREAK)
+        .when(op.str.contains(_SOFTMAX_OP)).then(_SOFTMAX)
+        .when(op.str.contains(_PRODUCT_OP)).then(_PRODUCT)
+        .when(op.str.contains(_PLAIN_OP)).then(_PLAIN)
+        .otherwise(_BREAK)
+    )  # fmt: skip
+    return ops.sort("thread", "start_ns", maintain_order=True).select(
+        "id",
+        lane=pl.col("thread").cast(pl.Int64),
+        role_class=classes.cast(pl.Int8),
+        op=op,
+        name=op,
+        inputs=pl.col("inputs"),
+        attribution=pl.lit("attributed"),
+        stage=pl.col("stage"),
+        host_ns=pl.col("dur_ns"),
+    )
+
+
+def _chains(sequence: pl.DataFrame, inputs: pl.DataFrame) -> pl.DataFrame:
+    """Calls with the positions ``first`` and ``last`` of their products in ``sequence``."""
+    kind = sequence["role_class"].to_numpy()
+    lane = sequence["lane"].to_numpy()
+    solid = np.flatnonzero((kind == _PRODUCT) | (kind == _SOFTMAX))
+    middle = np.flatnonzero(kind[solid] == _SOFTMAX)
+    middle = middle[(middle > 0) & (middle < len(solid) - 1)]
+    first, softmax, last = solid[middle - 1], solid[middle], solid[middle + 1]
+    # Work that is not element-wise in between (a bias looked up, a top-k) is let through only by shapes.
+    breaks = np.concatenate(([0], np.cumsum(kind == _BREAK)))
+    plain_between = (breaks[last] == breaks[first]) & (
+        np.maximum(softmax - first, last - softmax) <= _MAX_STEPS_BETWEEN
+    )
+    fits = (
+        (kind[first] == _PRODUCT)
+        & (kind[last] == _PRODUCT)
+        & (lane[first] == lane[softmax])
+        & (lane[last] == lane[softmax])
+        & (np.maximum(softmax - first, last - softmax) <= _MAX_STEPS_WITH_SHAPES)
+    )
+    shapes = {key: _dims(text) for key, text in inputs.select("inputs", "dims").iter_rows() if text}
+    rows = []
+    keys, ops, names = sequence["inputs"].to_list(), sequence["op"].to_list(), sequence["name"].to_list()
+    found = (first[fits], softmax[fits], last[fits], plain_between[fits])
+    for a, s, b, plain in zip(*(positions.tolist() for positions in found), strict=True):
+        told = _agree(shapes.get(keys[a]), shapes.get(keys[s]), shapes.get(keys[b]), ops[a], ops[b])
+        if told is None or not (plain or told == "shapes"):
+            continue
+        parts = [ops[i] or f"kernel {_short(names[i])}" for i in (a, s, b)]
+        rows.append(
+            {
+                "first": a,
+                "last": b,
+                "position": s,
+                "op": " → ".join(parts),
+                "direction": "backward" if "backward" in (ops[s] or names[s]).lower() else "forward",
+                "evidence": told,
+            }
+        )
+    if not rows:
+        return _NO_CALLS.drop("call").with_columns(first=pl.lit(0), last=pl.lit(0)).clear()
+    chains = pl.DataFrame(rows)
+    softmax_rows = sequence[chains["position"].to_numpy()]
+    return chains.select(
+        "first",
+        "last",
+        event_id=softmax_rows["id"],
+        op=pl.col("op"),
+        direction=pl.col("direction"),
+        implementation=pl.lit("unfused"),
+        provider=pl.lit(None, pl.String),
+        attribution=softmax_rows["attribution"],
+        evidence=pl.col("evidence"),
+        host_ns=softmax_rows["host_ns"],
+        inputs=softmax_rows["inputs"],
+        stage=softmax_rows["stage"],
+    )
+
+
+def _short(kernel: str) -> str:
+    return kernel.removeprefix("void ").split("<")[0].split("(")[0][:60]
+
+
+def _dims(text: str) -> list[list[int]] | None:
+    """Argument shapes of one op; ``None`` if the text is not a list of integer lists."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return None
+    if not isinstance(value, list):
+        return None
+    shapes = []
+    for shape in value:
+        plain = isinstance(shape, list) and all(isinstance(size, int) for size in shape)
+        shapes.append(list(shape) if plain else [])
+    return shapes
+
+
+def _agree(
+    before: list[list[int]] | None,
+    softmax: list[list[int]] | None,
+    after: list[list[int]] | None,
+    op_before: str | None,
+    op_after: str | None,
+) -> str | None:
+    """How well it is proven that the products make and consume the scores; ``None`` if shapes say they do not."""
+    scores = next((shape for shape in softmax or [] if len(shape) >= 2), None)
+    if scores and before and after:
+        made = _makes(before, scores)
+        used = _consumes(after, scores)
+        if made is not None and used is not None:
+            return "shapes" if made and used else None
+    batched = pl.Series([op_before or "", op_after or ""]).str.contains(_BATCHED_OP)
+    return "chain" if batched.all() else "order"
+
+
+def _numel(shape: list[int]) -> int:
+    size = 1
+    for extent in shape:
+        size *= extent
+    return size
+
+
+def _makes(arguments: list[list[int]], scores: list[int]) -> bool | None:
+    """Whether a product of these arguments has as many elements as the scores, laid out in the same last two sizes."""
+    matrices = [shape for shape in arguments if len(shape) >= 2]
+    if len(matrices) < 2:
+        return None
+    left, right = matrices[-2:]
+    if left[-1] != right[-2]:
+        return None
+    batch = _numel(left[:-2])
+    # Grouped heads may fold several query rows into one batch row, so only the row length and the total must agree;
+    # the backward product yields the scores' own shape as well.
+    return batch * left[-2] * right[-1] == _numel(scores) and right[-1] == scores[-1]
+
+
+def _consumes(arguments: list[list[int]], scores: list[int]) -> bool | None:
+    """Whether one argument of a product is the scores, perhaps with batch sizes folded together or transposed."""
+    matrices = [shape for shape in arguments if len(shape) >= 2]
+    if len(matrices) < 2:
+        return None
+    size, rows, row = _numel(scores), scores[-2], scores[-1]
+    return any(
+        _numel(shape) == size and (shape[-1] == row or (shape[-2] == row and shape[-1] == rows))
+        for shape in matrices[-2:]
+    )
+
+
+def _members(sequence: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
+    """Every device event from the first to the last product of each chain; an event belongs to one call only."""
+    first, last = calls["first"].to_numpy(), calls["last"].to_numpy()
+    length = last - first + 1
+    call = np.repeat(calls["call"].to_numpy(), length)
+    position = np.repeat(first, length) + np.arange(length.sum()) - np.repeat(np.cumsum(length) - length, length)
+    ids = sequence["id"].to_numpy()[position]
+    # Two chains may share a product (one softmax's consumer is the next one's maker): the earlier call keeps it.
+    return pl.DataFrame({"id": ids, "call": call.astype(np.uint32)}).unique("id", keep="first", maintain_order=True)
