@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from .event import EVENT_KEYS, strict_end
-from .keys import IDENTITY_FIELDS, MAX_KEY_BYTES, MAX_KEYS, TEXT_FIELDS, TIME_FIELDS, UNKNOWN, KeyTable, initial_names
+from .keys import IDENTITY_FIELDS, MAX_KEY_BYTES, MAX_KEYS, TEXT_FIELDS, TIME_FIELDS, UNKNOWN, KeyTable, initial_table
 from .numbers import MAX_DIGITS, PAD, parse_decimal_ns, parse_whole
 from .pieces import codes_of
 from .raw import INT_ARGS, LABEL_BASE
@@ -35,7 +35,7 @@ class Knowledge:
     """
 
     def __init__(self) -> None:
-        self.keys = KeyTable(initial_names())
+        self.keys = initial_table()
         self._verdict = np.zeros(1 << 12, np.uint8)
         self._lock = threading.Lock()
         self.phase_codes = codes_of(pl.Series([chr(code) for code in range(128)], dtype=pl.String))
