@@ -127,8 +127,7 @@ class _Reader:
 
         index_of = {name: number for number, name in enumerate(names)}
         empty = slice(0, 0)
-        for name in TIME_FIELDS:
-            self._times(name, span.get(index_of[name], empty))
+        self._times(int(bounds[1]), int(bounds[len(TIME_FIELDS)]))
         numeric_end = int(bounds[index_of[TEXT_FIELDS[0]]])
         value, is_int, quoted = self._whole_numbers(int(bounds[len(TIME_FIELDS)]), numeric_end)
         offset = int(bounds[len(TIME_FIELDS)])
@@ -183,12 +182,14 @@ class _Reader:
         quoted = self.first == _QUOTE
         self.out.odd[self.event[quoted & (self.string_end != self.end)]] = True
 
-    def _times(self, name: str, where: slice) -> None:
+    def _times(self, dur_begin: int, dur_end: int) -> None:
+        """ts and dur, the first two columns."""
         found = self.found
-        rows = self.event[where]
-        value, ok = parse_decimal_ns(found.text, found.words, self.start[where], self._bounded(where))
-        self.out.odd[rows[~ok]] = True
-        self.out.numbers[f"{name}_ns"] = (rows, value)
+        both = slice(0, dur_end)
+        value, ok = parse_decimal_ns(found.text, found.words, self.start[both], self._bounded(both))
+        self.out.odd[self.event[both][~ok]] = True
+        for name, where in (("ts_ns", slice(0, dur_begin)), ("dur_ns", slice(dur_begin, dur_end))):
+            self.out.numbers[name] = (self.event[where], value[where])
 
     def _bounded(self, where: slice) -> NDArray[np.int64]:
         """Ends of values that are never before their start, also where the structure is odd."""
