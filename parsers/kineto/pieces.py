@@ -10,10 +10,11 @@ import numpy as np
 import polars as pl
 
 from .raw import EVENT_COLUMNS, LABEL_BASE, RawTrace
-from .tally import Tally
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from .tally import Tally
 
 TEXT_COLUMNS: Final = ("ph", "cat", "name")
 NUMBER_COLUMNS: Final = ("pid", "tid", "ts_ns", "dur_ns", "flow_id")
@@ -156,7 +157,8 @@ def interleave(first: Piece, first_at: NDArray[np.int64], second: Piece, second_
 
 
 def _is_label(values: NDArray[np.int64]) -> NDArray[np.bool_]:
-    return (values < LABEL_BASE + _MAX_LABELS) & (values != NULL)
+    found: NDArray[np.bool_] = (values < LABEL_BASE + _MAX_LABELS) & (values != NULL)
+    return found
 
 
 class _Growing:
@@ -170,7 +172,8 @@ class _Growing:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        return self._array.dtype
+        dtype: np.dtype[Any] = self._array.dtype
+        return dtype
 
     def append(self, values: NDArray[Any]) -> None:
         end = self._used + len(values)
@@ -213,9 +216,7 @@ class Assembly:
         self.height = 0
         # Codes are valid while some Categorical series exists: this one does until the end.
         self._anchor = pl.Series([""], dtype=pl.Categorical)
-        self._columns = {
-            name: _Growing(np.uint32 if name in TEXT_COLUMNS else np.int64) for name in EVENT_COLUMNS
-        }
+        self._columns = {name: _Growing(np.uint32 if name in TEXT_COLUMNS else np.int64) for name in EVENT_COLUMNS}
         self._ints: dict[str, _ArgumentColumn] = {}
         self._strings: dict[str, _ArgumentColumn] = {}
         self._labels: dict[str, int] = {}

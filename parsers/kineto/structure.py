@@ -98,17 +98,38 @@ class Structure:
     array_end: int
 
 
-def find_structure(block: bytes) -> Structure:
-    """Find the structure of a block.
+@dataclass(slots=True)
+class _Skeleton:
+    """The quotes and braces of a block, as far as they belong to events.
 
-    Args:
-        block: Events with the commas between them, with :data:`PAD` blanks before and behind.
-
-    Raises:
-        OddBlockError: The quotes or braces do not pair up.
+    Attributes:
+        mark_at: Position of every quote and every brace of the block.
+        quotes: Which of the marks are quotes.
+        string_start: Opening quote of each string.
+        string_end: Its closing quote.
+        braces: Which of the marks are braces outside of strings.
+        brace_at: Their positions.
+        opens: Which of them are ``{``.
+        depth: How many are open behind each.
+        strings_before: How many strings stand before each.
     """
+
+    text: NDArray[np.uint8]
+    words: NDArray[np.uint64]
+    backslashes: Positions
+    mark_at: Positions
+    quotes: Positions
+    string_start: Positions
+    string_end: Positions
+    braces: Positions
+    brace_at: Positions
+    opens: NDArray[np.bool_]
+    depth: Positions
+    strings_before: Positions
+
+
+def _skeleton(block: bytes) -> _Skeleton:
     text = np.frombuffer(block, np.uint8)
-    words = word_view(text)
     at, char, backslashes = _marks(text)
     is_quote = char == _QUOTE
     quotes = np.flatnonzero(is_quote)
@@ -121,43 +142,70 @@ def find_structure(block: bytes) -> Structure:
     string_start, string_end = at[quotes[0::2]], at[quotes[1::2]]
     opens = char[braces] == _OPEN
     depth = np.cumsum(np.where(opens, 1, -1))
-
-    limit = _end_of_events(at[braces], depth, strings_before, string_start, len(text) - PAD)
-    if limit < len(text) - PAD:
-        kept = np.searchsorted(at[braces], limit)
-        braces, opens, depth, strings_before = braces[:kept], opens[:kept], depth[:kept], strings_before[:kept]
+    brace_at = at[braces]
+    end = len(text) - PAD
+    limit = _end_of_events(brace_at, depth, strings_before, string_start, end)
+    if limit < end:
+        kept = np.searchsorted(brace_at, limit)
+        braces, brace_at, opens, depth = braces[:kept], brace_at[:kept], opens[:kept], depth[:kept]
+        strings_before = strings_before[:kept]
         kept = np.searchsorted(string_start, limit)
         string_start, string_end, quotes = string_start[:kept], string_end[:kept], quotes[: 2 * kept]
     if len(depth) and depth[-1] != 0:
         raise OddBlockError
+    return _Skeleton(
+        text,
+        word_view(text),
+        backslashes,
+        at,
+        quotes,
+        string_start,
+        string_end,
+        braces,
+        brace_at,
+        opens,
+        depth,
+        strings_before,
+    )
 
-    level = _levels(text, words, at[braces], opens, depth, strings_before, string_start, string_end)
-    begins = opens & (level == EVENT_LEVEL)
-    ends = level == 0
-    start, stop = at[braces[begins]], at[braces[ends]]
 
-    edges = np.concatenate(([0], strings_before, [len(string_start)]))
+def find_structure(block: bytes) -> Structure:
+    """Find the structure of a block.
+
+    Args:
+        block: Events with the commas between them, with :data:`PAD` blanks before and behind.
+
+    Raises:
+        OddBlockError: The quotes or braces do not pair up.
+    """
+    frame = _skeleton(block)
+    text, words = frame.text, frame.words
+    string_start, string_end = frame.string_start, frame.string_end
+    level = _levels(frame)
+    start = frame.brace_at[frame.opens & (level == EVENT_LEVEL)]
+    stop = frame.brace_at[level == 0]
+
+    edges = np.concatenate(([0], frame.strings_before, [len(string_start)]))
     string_level = np.repeat(np.concatenate((np.zeros(1, np.uint8), level)), np.diff(edges))
     colon, is_key, hard = _colons(text, string_end)
     if level.max(initial=0) >= HIDDEN_LEVEL:
         is_key &= string_level < HIDDEN_LEVEL
     key = np.flatnonzero(is_key)
-    if len(key) != len(is_key):
-        colon = colon[key]
 
-    kind = np.zeros(len(at), np.uint8)
-    kind[quotes[2 * key]] = _KEY
-    kind[braces] = _brace_kinds(opens, level)
+    kind = np.zeros(len(frame.mark_at), np.uint8)
+    kind[frame.quotes[2 * key]] = _KEY
+    kind[frame.braces] = _brace_kinds(frame.opens, level)
     token = np.flatnonzero(kind)
-    token_at, kind = at[token], kind[token]
+    token_at, kind = frame.mark_at[token], kind[token]
     key_token = np.flatnonzero(kind == _KEY)
     token_event = np.cumsum(kind == _EVENT_OPEN) - 1
     key_event = token_event[key_token]
 
     end, token_odd = _check_between(text, words, token_at, kind)
-    value_start, value_hard = _skip_space(text, colon + 1)
+    value_start, value_hard = _skip_space(text, colon[key] + 1)
     value_end = end[key_token]
     opens_args = np.append(kind[1:], 0)[key_token] == _ARGS_OPEN
+
     odd = np.zeros(len(start) + 1, np.bool_)
     odd[token_event[token_odd]] = True
     # What is wrong behind an event makes the next one odd, so that the text between them is looked at.
@@ -187,7 +235,7 @@ def find_structure(block: bytes) -> Structure:
         in_args=string_level[key] == ARGS_LEVEL,
         opens_args=opens_args,
         odd=odd,
-        backslashes=backslashes,
+        backslashes=frame.backslashes,
         array_end=int(stop[-1]) + 1 if len(stop) else PAD,
     )
 
@@ -243,17 +291,10 @@ def _end_of_events(
     return limit
 
 
-def _levels(
-    text: NDArray[np.uint8],
-    words: NDArray[np.uint64],
-    brace_at: Positions,
-    opens: NDArray[np.bool_],
-    depth: Positions,
-    strings_before: Positions,
-    string_start: Positions,
-    string_end: Positions,
-) -> NDArray[np.uint8]:
+def _levels(frame: _Skeleton) -> NDArray[np.uint8]:
     """The level behind each brace: 0 between events, in an event, in its arguments, or hidden in some value."""
+    text, words, brace_at, opens, depth = frame.text, frame.words, frame.brace_at, frame.opens, frame.depth
+    string_start, string_end = frame.string_start, frame.string_end
     level = np.minimum(depth, HIDDEN_LEVEL).astype(np.uint8)
     second = np.flatnonzero(opens & (depth == ARGS_LEVEL))
     if not len(second):
@@ -261,7 +302,7 @@ def _levels(
     is_args = words[brace_at[second] - 8] == _ARGS_BEFORE
     unusual = np.flatnonzero(~is_args)
     if len(unusual):
-        owner = strings_before[second[unusual]] - 1
+        owner = frame.strings_before[second[unusual]] - 1
         safe = np.maximum(owner, 0)
         before, _ = skip_space_back(words, brace_at[second[unusual]])
         key_end, _ = skip_space_back(words, before - 1)
@@ -281,11 +322,13 @@ def _levels(
     return level
 
 
-def _colons(
-    text: NDArray[np.uint8], string_end: Positions
-) -> tuple[Positions, NDArray[np.bool_], NDArray[np.bool_]]:
-    """For each string: the first position behind it that is no white space, whether a colon stands there, which makes
-    it a key, and whether that position was too far off to be found."""
+def _colons(text: NDArray[np.uint8], string_end: Positions) -> tuple[Positions, NDArray[np.bool_], NDArray[np.bool_]]:
+    """What follows each string.
+
+    Returns:
+        The first position behind it that is no white space; whether a colon stands there, which makes it a key; and
+        whether that position is too far off to be looked for.
+    """
     after = string_end + 1
     char = text[after]
     is_key = char == _COLON

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from same_trace import assert_same, contents
+
 from traceview.errors import UnreadableTraceError
 from traceview.parsers.kineto.raw import INT_ARGS
 from traceview.parsers.kineto.reader import read, read_reference
@@ -50,7 +50,9 @@ VALUE = st.recursive(
     SCALAR, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3), max_leaves=6
 )
 TIME = st.decimals(-(10**9), 10**13, places=3) | st.decimals(0, 10**6, places=9) | st.integers(0, 2 * 10**15)
-ARGUMENTS = st.dictionaries(st.sampled_from(sorted(INT_ARGS)) | TEXT | st.sampled_from(["name", "ts", "args"]), VALUE, max_size=5)
+ARGUMENTS = st.dictionaries(
+    st.sampled_from(sorted(INT_ARGS)) | TEXT | st.sampled_from(["name", "ts", "args"]), VALUE, max_size=5
+)
 IDENTITY = INTEGER | TEXT | st.integers(0, 99).map(str) | st.none()
 EVENT = st.fixed_dictionaries(
     {"ph": st.sampled_from(["X", "i", "s", "f", "M", "C", "b", "XX", ""]), "ts": TIME},
@@ -68,20 +70,6 @@ EVENT = st.fixed_dictionaries(
 )
 
 
-class Number(float):
-    """A number that json writes as it stands."""
-
-    def __new__(cls, text: str) -> Number:
-        made = super().__new__(cls, 0.0)
-        made.text = text
-        return made
-
-    text: str
-
-    def __repr__(self) -> str:
-        return self.text
-
-
 def written(event: dict[str, Any], order: random.Random, layout: str) -> str:
     """The event as JSON text in one of the layouts that writers use."""
     keys = list(event)
@@ -97,7 +85,11 @@ def written(event: dict[str, Any], order: random.Random, layout: str) -> str:
     elif layout == "spaced":
         text = json.dumps(plain, separators=(" ,\t", " \n : \r\n"))
     else:
-        text = "{\n    " + ",\n    ".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in plain.items()) + "\n  }"
+        text = (
+            "{\n    "
+            + ",\n    ".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in plain.items())
+            + "\n  }"
+        )
     return re.sub(r'"@@([^"@]*)@@"', r"\1", text)
 
 
@@ -110,7 +102,7 @@ def written(event: dict[str, Any], order: random.Random, layout: str) -> str:
 def test_generated_traces(
     tmp_path_factory: pytest.TempPathFactory, events: list[dict[str, Any]], layout: str, seed: int, block_bytes: int
 ) -> None:
-    order = random.Random(seed)
+    order = random.Random(seed)  # noqa: S311 - repeatable, not secret
     path = tmp_path_factory.mktemp("generated") / "trace.json"
     texts = [written(event, order, layout) for event in events]
     path.write_text('{"schemaVersion": 1, "traceEvents": [\n  ' + ",\n  ".join(texts) + '\n], "traceName": "t"}\n')
@@ -181,15 +173,13 @@ def test_cut_at_every_byte(tmp_path: Path, block_bytes: int) -> None:
 def test_flipped_bytes(tmp_path: Path, seed: int, block_bytes: int) -> None:
     data = small_trace()
     spans = spans_of_events(data)
-    order = random.Random(seed)
+    order = random.Random(seed)  # noqa: S311 - repeatable, not secret
     for _ in range(100):
         damaged = bytearray(data)
         places = [order.randrange(data.index(b"["), len(data)) for _ in range(order.choice((1, 1, 1, 3, 10)))]
         for place in places:
             damaged[place] = order.choice((order.randrange(256), *b'"\\{}[],:'))
-        whole = {
-            name for name, (begin, end) in spans.items() if not any(begin <= place < end for place in places)
-        }
+        whole = {name for name, (begin, end) in spans.items() if not any(begin <= place < end for place in places)}
         check_damaged(tmp_path / "trace.json", bytes(damaged), whole, block_bytes=block_bytes)
 
 
@@ -198,7 +188,7 @@ def test_flipped_bytes(tmp_path: Path, seed: int, block_bytes: int) -> None:
 def test_deleted_stretches(tmp_path: Path, seed: int, block_bytes: int) -> None:
     data = small_trace()
     spans = spans_of_events(data)
-    order = random.Random(seed)
+    order = random.Random(seed)  # noqa: S311 - repeatable, not secret
     for _ in range(100):
         begin = order.randrange(data.index(b"[") + 1, len(data))
         end = min(len(data), begin + order.choice((1, 2, 10, 100, 1000)))
