@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-_SLOT_BITS: Final = 16
+_SLOT_BITS: Final = 19
 _CAPACITY: Final = 1 << 15
 """Texts that are remembered; a real trace has some thousand that come more than once."""
 _ARENA_BYTES: Final = 8 << 20
