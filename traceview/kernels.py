@@ -234,29 +234,18 @@ def _facts() -> pl.DataFrame:
 
 
 def _with_precision(frame: pl.DataFrame) -> pl.DataFrame:
-    """Replace ``{group}`` and ``template`` in the precision column by what the name says."""
-    per_name = frame.filter(pl.col("precision").is_in(["{precision}", "template"]))
-    if per_name.is_empty():
-        return frame
+    """Replace ``{precision}`` and ``template`` in the precision column by what the name says."""
+    by_type = frame.filter(pl.col("precision") == "template").select("name", _template_type().alias("told"))
+    parts = [by_type]
     table = load_signatures()
-    parts: list[pl.DataFrame] = []
-    for (row, how), group in per_name.group_by("row", "precision"):
-        if how == "template":
-            told = group.select("name", _template_type().alias("told"))
-        else:
-            signature = table[int(str(row))]
-            index = re.compile(signature.regex).groupindex["precision"]
-            word = pl.col("text").str.extract(ascii_classes(signature.regex), index).str.to_lowercase()
-            told = group.select(
-                "name", word.replace_strict(_TOKENS, default=None, return_dtype=pl.String).alias("told")
-            )
-        parts.append(told)
-    return frame.join(pl.concat(parts), on="name", how="left").with_columns(
-        pl.when(pl.col("precision").is_in(["{precision}", "template"]))
-        .then(pl.col("told"))
-        .otherwise(pl.col("precision"))
-        .alias("precision")
-    )
+    for (row,), group in frame.filter(pl.col("precision") == "{precision}").group_by("row"):
+        regex = table[int(str(row))].regex
+        index = re.compile(regex).groupindex["precision"]
+        word = pl.col("text").str.extract(ascii_classes(regex), index).str.to_lowercase()
+        precision = word.replace_strict(_TOKENS, default=None, return_dtype=pl.String)
+        parts.append(group.select("name", precision.alias("told")))
+    stated = pl.when(~pl.col("precision").is_in(["{precision}", "template"])).then("precision")
+    return frame.join(pl.concat(parts), on="name", how="left").with_columns(precision=pl.coalesce(stated, "told"))
 
 
 def _template_type() -> pl.Expr:
