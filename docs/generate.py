@@ -132,8 +132,17 @@ def demo() -> Iterator[str]:
     if done.returncode not in (0, 1, 3):
         raise RuntimeError(f"{' '.join(command)} exited with {done.returncode}: {done.stderr}")
     yield from ("```console", "$ " + " ".join(command))
-    yield from done.stdout.rstrip("\n").splitlines()
+    yield from shortened(done.stdout.rstrip("\n").splitlines(), "Other device work")
     yield from ("$ echo $?", str(done.returncode), "```")
+
+
+def shortened(lines: list[str], section: str) -> list[str]:
+    """Output with one section, from its heading to the next blank line, replaced by ``...``."""
+    if section not in lines:
+        return lines
+    start = lines.index(section)
+    end = lines.index("", start) if "" in lines[start:] else len(lines)
+    return [*lines[:start], "...", *lines[end:]]
 
 
 PARTS: dict[str, Callable[[], Iterator[str]]] = {"demo": demo}

@@ -65,12 +65,9 @@ KERNEL_NAMES: Final = FrameSchema(
     ),
 )
 
-_ROWS_PER_PASS: Final = 48
-"""Signatures tried at once. Names matched by one pass are left out of the next."""
-
 _TOKENS: Final = {
     "f64": "fp64", "d": "fp64", "z": "fp64", "double": "fp64", "fp64": "fp64",
-    "f32": "fp32", "s": "fp32", "c": "fp32", "float": "fp32", "fp32": "fp32",
+    "f32": "fp32", "cf32": "fp32", "s": "fp32", "c": "fp32", "float": "fp32", "fp32": "fp32",
     "tf32": "tf32", "xf32": "tf32",
     "f16": "fp16", "h": "fp16", "fp16": "fp16", "half": "fp16",
     "bf16": "bf16", "b": "bf16", "t": "bf16", "bfloat16": "bf16", "b16": "bf16",
@@ -155,22 +152,37 @@ def _expand_mangled_names(names: pl.Series) -> pl.Series:
 
 
 def _first_match(text: pl.Series) -> pl.Series:
-    """Row number of the first signature that matches each text, null where none does."""
-    patterns = _rust_patterns()
-    left = pl.DataFrame([text.alias("text"), pl.int_range(len(text), eager=True).alias("at")])
-    found: list[pl.DataFrame] = []
-    for start in range(0, len(patterns), _ROWS_PER_PASS):
-        if left.is_empty():
-            break
-        tried = [
-            pl.when(pl.col("text").str.contains(pattern)).then(pl.lit(row, dtype=pl.UInt16))
-            for row, pattern in enumerate(patterns[start : start + _ROWS_PER_PASS], start)
-        ]
-        left = left.with_columns(pl.coalesce(tried).alias("row"))
-        found.append(left.filter(pl.col("row").is_not_null()).select("at", "row"))
-        left = left.filter(pl.col("row").is_null()).select("text", "at")
-    found.append(left.select("at", pl.lit(None, dtype=pl.UInt16).alias("row")))
-    return pl.concat(found).sort("at")["row"]
+    """Row number of the first signature that matches each text, null where none does.
+
+    A regular expression costs more to compile than to run, so a row is only compiled for texts that hold one of its words.
+    """
+    patterns, words, always = _rust_patterns(), _words(), _always_tried()
+    found: list[int | None] = [None] * len(text)
+    at = pl.int_range(len(text), eager=True).alias("at")
+    held = text.str.extract_many(words["word"].unique().to_list(), overlapping=True).alias("word")
+    pairs = pl.DataFrame([at, held]).explode("word").join(words, on="word").select("row", "at").unique()
+    candidates = dict(pairs.group_by("row").agg("at").iter_rows()) | dict.fromkeys(always, range(len(text)))
+    for row in sorted(candidates):
+        open_texts = [index for index in candidates[row] if found[index] is None]
+        if not open_texts:
+            continue
+        matched = text.gather(open_texts).str.contains(patterns[row])
+        for index, match in zip(open_texts, matched.to_list(), strict=True):
+            if match:
+                found[index] = row
+    return pl.Series("row", found, dtype=pl.UInt16)
+
+
+@cache
+def _words() -> pl.DataFrame:
+    """Each word that a signature needs, with the row number of the signature."""
+    pairs = [(word, row) for row, signature in enumerate(load_signatures()) for word in signature.needs]
+    return pl.DataFrame(pairs, schema={"word": pl.String, "row": pl.UInt16}, orient="row")
+
+
+@cache
+def _always_tried() -> tuple[int, ...]:
+    return tuple(row for row, signature in enumerate(load_signatures()) if not signature.needs)
 
 
 @cache

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import polars as pl
 
 from .columns import Columns, Knowledge, read_columns
 from .numbers import PAD
-from .pieces import LABELLED_COLUMNS, NUMBER_COLUMNS, TEXT_COLUMNS, Piece, Rows, interleave, narrow
-from .raw import LABEL_BASE
+from .pieces import NULL, NULL_CODE, NUMBER_COLUMNS, TEXT_COLUMNS, Piece, Rows, interleave
 from .salvage import read_stretch
 from .structure import OddBlockError, Structure, find_structure
 from .tally import Tally
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from numpy.typing import NDArray
 
 BLANKS: Final = b" " * PAD
+_NOTHING: Final = (np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 @dataclass(slots=True)
@@ -99,6 +96,8 @@ def mark_undecodable(block: bytes, found: Structure) -> None:
 
 def sanitised(block: bytes, found: Structure) -> bytes:
     """The block with the bytes above 127 of odd events overwritten, so that it is UTF-8; positions stay."""
+    if block.isascii():
+        return block
     try:
         block.decode()
         return block
@@ -147,7 +146,10 @@ def _mixed_block(block: bytes, found: Structure, columns: Columns, *, rest_is_bl
         slow_at.append(good_before[first] + had + np.arange(fresh))
         inserted[last] += fresh
     good = ~odd
-    fast = _piece(columns, good, tally)
+    fast = _piece(columns, None if good.all() else good, tally)
+    if not len(rows):
+        result.piece = fast
+        return result
     shift = np.cumsum(inserted)[:count][good]
     result.piece = interleave(
         fast,
@@ -184,46 +186,26 @@ def _piece(columns: Columns, good: NDArray[np.bool_] | None, tally: Tally) -> Pi
     number = None if good is None else np.cumsum(good) - 1
     for kind, example, events in columns.repairs:
         tally.add(kind, example, len(events) if good is None else int(good[events].sum()))
-    texts, numbers = {}, {}
-    for name in TEXT_COLUMNS:
-        rows, series = columns.texts[name]
-        if good is not None and number is not None:
-            kept = good[rows]
-            rows, series = number[rows[kept]], series.filter(kept)
-        texts[name] = _full_height(series, rows, height).alias(name)
-    for name in NUMBER_COLUMNS:
-        rows, values = columns.numbers.get(name, _NOTHING)
-        if good is not None and number is not None:
-            kept = good[rows]
-            rows, values = number[rows[kept]], values[kept]
-        numbers[name] = _full_height(pl.Series(name, values), rows, height)
-    int_args, text_args = {}, {}
-    for name, rows, values in columns.int_args:
-        if good is not None and number is not None:
-            kept = good[rows]
-            rows, values = number[rows[kept]], values[kept]
-        if len(rows):
-            int_args[name] = (rows.astype(np.uint32), narrow(values))
-    for name, rows, series in columns.text_args:
-        if good is not None and number is not None:
-            kept = good[rows]
-            rows, series = number[rows[kept]], series.filter(kept)
-        if len(rows):
-            text_args[name] = (rows.astype(np.uint32), series)
-    return Piece(height, texts, numbers, int_args, text_args, columns.labels)
 
+    def chosen(rows: NDArray[Any], values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        if good is None or number is None:
+            return rows, values
+        kept = good[rows]
+        return number[rows[kept]], values[kept]
 
-_NOTHING: Final = (np.empty(0, np.int64), np.empty(0, np.int64))
+    def full(rows: NDArray[Any], values: NDArray[Any], null: int) -> NDArray[Any]:
+        rows, values = chosen(rows, values)
+        if len(rows) == height:
+            return values
+        out = np.full(height, null, values.dtype)
+        out[rows] = values
+        return out
 
-
-def _full_height(series: pl.Series, rows: NDArray[np.int64], height: int) -> pl.Series:
-    """The values at their rows, null elsewhere."""
-    if len(rows) == height:
-        return series
-    if not len(rows):
-        return pl.Series(series.name, [None] * height, series.dtype)
-    valid = np.zeros(height, np.bool_)
-    valid[rows] = True
-    source = np.zeros(height, np.int64)
-    source[rows] = np.arange(len(rows))
-    return pl.select(pl.when(pl.Series(valid)).then(series.gather(source)).alias(series.name)).to_series()
+    return Piece(
+        height=height,
+        texts={name: full(*columns.texts[name], NULL_CODE) for name in TEXT_COLUMNS},
+        numbers={name: full(*columns.numbers.get(name, _NOTHING), NULL) for name in NUMBER_COLUMNS},
+        int_args={name: chosen(rows, values) for name, rows, values in columns.int_args},
+        text_args={name: chosen(rows, codes) for name, rows, codes in columns.text_args},
+        labels=columns.labels,
+    )

@@ -12,7 +12,7 @@ import polars as pl
 from .event import EVENT_KEYS, strict_end
 from .keys import IDENTITY_FIELDS, MAX_KEY_BYTES, MAX_KEYS, TEXT_FIELDS, TIME_FIELDS, UNKNOWN, KeyTable, initial_names
 from .numbers import MAX_DIGITS, PAD, parse_decimal_ns, parse_whole
-from .pieces import Piece, narrow
+from .pieces import codes_of
 from .raw import INT_ARGS, LABEL_BASE
 from .values import decode_string, is_json_number
 
@@ -37,8 +37,8 @@ class Knowledge:
     def __init__(self) -> None:
         self.keys = KeyTable(initial_names())
         self._verdict = np.zeros(1 << 12, np.uint8)
-        self._held: list[pl.Series] = []
         self._lock = threading.Lock()
+        self.phase_codes = codes_of(pl.Series([chr(code) for code in range(128)], dtype=pl.String))
 
     def learn_keys(self, fresh: set[str]) -> None:
         """Recognise these keys from now on, as far as there is room."""
@@ -49,9 +49,8 @@ class Knowledge:
             if names and room > 0:
                 self.keys = self.keys.extended(names[:room])
 
-    def unsound(self, texts: pl.Series) -> NDArray[np.bool_]:
-        """Which of these JSON texts (Categorical) cannot be kept as they are. Each different text is checked once."""
-        codes = texts.to_physical().to_numpy()
+    def unsound(self, texts: pl.Series, codes: NDArray[np.uint32]) -> NDArray[np.bool_]:
+        """Which of these JSON texts, whose codes are given, cannot be kept as they are. Each is checked once."""
         if not len(codes):
             return np.zeros(0, np.bool_)
         verdict = self._verdict
@@ -60,13 +59,11 @@ class Knowledge:
             verdict = np.zeros(2 * top + 1, np.uint8)
             verdict[: len(self._verdict)] = self._verdict
             self._verdict = verdict
-            # The codes stay valid as long as some series uses them.
-            self._held.append(texts.head(1))
         known = verdict[codes]
         fresh = np.flatnonzero(known == 0)
         if len(fresh):
             different, first = np.unique(codes[fresh], return_index=True)
-            strings = texts.gather(fresh[first]).cast(pl.String).to_list()
+            strings = texts.gather(fresh[first]).to_list()
             verdict[different] = [1 if _is_sound(string) else 2 for string in strings]
             known = verdict[codes]
         return known == 2
@@ -93,10 +90,10 @@ class Columns:
 
     height: int
     odd: NDArray[np.bool_]
-    texts: dict[str, tuple[NDArray[np.int64], pl.Series]] = field(default_factory=dict)
+    texts: dict[str, tuple[NDArray[np.int64], NDArray[np.uint32]]] = field(default_factory=dict)
     numbers: dict[str, tuple[NDArray[np.int64], NDArray[np.int64]]] = field(default_factory=dict)
     int_args: list[tuple[str, NDArray[np.int64], NDArray[np.int64]]] = field(default_factory=list)
-    text_args: list[tuple[str, NDArray[np.int64], pl.Series]] = field(default_factory=list)
+    text_args: list[tuple[str, NDArray[np.int64], NDArray[np.uint32]]] = field(default_factory=list)
     labels: list[str] = field(default_factory=list)
     repairs: list[tuple[str, str, NDArray[np.int64]]] = field(default_factory=list)
 
@@ -115,7 +112,7 @@ class _Reader:
         key, table = self._find_keys()
         names, fields = table.names, len(table.names)
         column = np.where(found.in_args, _argument_columns(table)[key], key)
-        order = np.argsort(column.astype(np.uint16), kind="stable")
+        order = np.argsort(column.astype(np.uint8 if fields + len(EVENT_KEYS) < 256 else np.uint16), kind="stable")
         column = column[order]
         self.event = found.key_event[order]
         self.start, self.end = found.value_start[order], found.value_end[order]
@@ -124,8 +121,9 @@ class _Reader:
         self.repeated = repeated = np.flatnonzero((column[1:] == column[:-1]) & (self.event[1:] == self.event[:-1]))
         out.odd[self.event[repeated]] = True
         self._check_strings()
-        bounds = np.searchsorted(column, np.arange(fields + len(EVENT_KEYS) + 1))
-        span = {index: slice(int(bounds[index]), int(bounds[index + 1])) for index in np.unique(column).tolist()}
+        sizes = np.bincount(column, minlength=fields + len(EVENT_KEYS))
+        bounds = np.concatenate(([0], np.cumsum(sizes)))
+        span = {index: slice(int(bounds[index]), int(bounds[index + 1])) for index in np.flatnonzero(sizes).tolist()}
 
         index_of = {name: number for number, name in enumerate(names)}
         empty = slice(0, 0)
@@ -166,14 +164,14 @@ class _Reader:
         """Number the keys; events with keys that cannot be learned become odd."""
         found = self.found
         table = self.knowledge.keys
-        key = table.find(found.words, found.key_start, found.key_end)
+        key = table.find(found.text, found.words, found.key_start, found.key_end)
         unknown = np.flatnonzero(key == UNKNOWN)
         if len(unknown):
             starts, ends = found.key_start[unknown].tolist(), found.key_end[unknown].tolist()
             fresh = {self.block[start:end] for start, end in zip(starts, ends, strict=True)}
             self.knowledge.learn_keys({name for raw in fresh if (name := _key_name(raw)) is not None})
             table = self.knowledge.keys
-            key[unknown] = table.find(found.words, found.key_start[unknown], found.key_end[unknown])
+            key[unknown] = table.find(found.text, found.words, found.key_start[unknown], found.key_end[unknown])
             unknown = unknown[key[unknown] == UNKNOWN]
             self.out.odd[found.key_event[unknown]] = True
             # Without a column they would be out of range; their events are read by the slow lane anyway.
@@ -237,9 +235,7 @@ class _Reader:
         short &= (char < 128) & (char != _BACKSLASH)
         self.out.odd[rows[~short]] = True
         char = np.where(short, char, 0)
-        different = np.unique(char)
-        table = pl.Series([chr(code) for code in different.tolist()], dtype=pl.String).cast(pl.Categorical)
-        self.out.texts["ph"] = (rows, table.gather(np.searchsorted(different, char)))
+        self.out.texts["ph"] = (rows, self.knowledge.phase_codes[char])
 
     def _strings(
         self,
@@ -255,25 +251,31 @@ class _Reader:
         out.odd[self.event[inner[self.first[inner] != _QUOTE]]] = True
         raw = np.concatenate([at for _, at in texts]) if texts else np.empty(0, np.int64)
         starts = np.concatenate((self.start[inner] + 1, self.start[raw]))
-        lengths = np.concatenate((self.end[inner] - 1, self.end[raw])) - starts
+        lengths = np.maximum(np.concatenate((self.end[inner] - 1, self.end[raw])) - starts, 0)
         # Spans of odd events may lie anywhere, even inside a character.
         lengths[out.odd[self.event[np.concatenate((inner, raw))]]] = 0
-        whole = pl.Series([self.block], dtype=pl.Binary)
-        sliced = whole.bin.slice(pl.Series(starts), pl.Series(lengths)).cast(pl.String)
+        spans = pl.DataFrame([pl.Series("start", starts), pl.Series("length", lengths)])
+        whole = pl.lit(pl.Series([self.block], dtype=pl.Binary))
+        sliced = spans.select(whole.bin.slice(pl.col("start"), pl.col("length")).cast(pl.String)).to_series()
         used = 0
         for column, at in labels:
             self._label(column, at, sliced.slice(used, len(at)))
             used += len(at)
-        for field_name, where in (("cat", cat), ("name", name)):
-            rows = self.event[where]
-            strings = self._decoded(rows, sliced.slice(used, len(rows)))
-            out.texts[field_name] = (rows, strings.cast(pl.Categorical))
-            used += len(rows)
-        arguments = sliced.slice(used).cast(pl.Categorical)
-        out.odd[self.event[raw[self.knowledge.unsound(arguments)]]] = True
+        rows = self.event[inner[used:]]
+        names = used
+        argument_start = names + len(rows)
+        if len(self.found.backslashes):
+            sliced = pl.concat([self._decoded(rows, sliced.slice(names, len(rows))), sliced.slice(argument_start)])
+            names, argument_start = 0, len(rows)
+        codes = codes_of(sliced)
+        split = names + cat.stop - cat.start
+        out.texts["cat"] = (self.event[cat], codes[names:split])
+        out.texts["name"] = (self.event[name], codes[split:argument_start])
+        codes = codes[argument_start:]
+        out.odd[self.event[raw[self.knowledge.unsound(sliced.slice(argument_start), codes)]]] = True
         used = 0
         for argument, at in texts:
-            out.text_args.append((argument, self.event[at], arguments.slice(used, len(at))))
+            out.text_args.append((argument, self.event[at], codes[used : used + len(at)]))
             used += len(at)
 
     def _label(self, column: str, at: NDArray[np.int64], strings: pl.Series) -> None:
@@ -287,8 +289,6 @@ class _Reader:
 
     def _decoded(self, rows: NDArray[np.int64], strings: pl.Series) -> pl.Series:
         """Texts with their escapes resolved."""
-        if not len(self.found.backslashes):
-            return strings
         escaped = strings.str.contains("\\", literal=True)
         if not escaped.any():
             return strings

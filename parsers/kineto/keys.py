@@ -30,7 +30,6 @@ MAX_KEYS: Final = 1024
 """Keys that a table can learn; events with further ones go through the slow lane."""
 MAX_KEY_BYTES: Final = 200
 _SLOT_BITS: Final = 13
-_TAIL_MASK: Final = np.array([0, *((1 << 8 * n) - 1 for n in range(1, 9))], U64)
 _TAIL_SHIFT: Final = np.array([0, *(64 - 8 * n for n in range(1, 9))], U64)
 
 
@@ -47,6 +46,7 @@ class KeyTable:
         raw = [name.encode() for name in self.names]
         self._length = np.array([len(key) for key in raw] + [-1], np.int64)
         widest = max(len(key) for key in raw)
+        self._first = np.array([key[0] for key in raw] + [0], np.uint8)
         self._tail = np.array([int.from_bytes(key[-8:], "little") for key in raw] + [0], U64)
         self._words = np.zeros((widest // 8 + 1, len(raw) + 1), U64)
         for number, key in enumerate(raw):
@@ -61,7 +61,7 @@ class KeyTable:
         best: tuple[int, NDArray[np.int64], np.uint64] | None = None
         for _ in range(50):
             multiplier = U64(int(random.integers(1 << 62)) | 1)
-            slots = self._slots(self._tail[:count], self._length[:count], multiplier)
+            slots = self._slots(self._tail[:count], self._length[:count], self._first[:count], multiplier)
             lost = count - len(np.unique(slots))
             if best is None or lost < best[0]:
                 best = (lost, slots, multiplier)
@@ -73,22 +73,26 @@ class KeyTable:
         self._table[slots[::-1]] = np.arange(count)[::-1]
 
     @staticmethod
-    def _slots(tail: NDArray[np.uint64], length: NDArray[np.int64], multiplier: np.uint64) -> NDArray[np.int64]:
+    def _slots(
+        tail: NDArray[np.uint64], length: NDArray[np.int64], first: NDArray[np.uint8], multiplier: np.uint64
+    ) -> NDArray[np.int64]:
         with np.errstate(over="ignore"):
-            mixed = (tail ^ (length.astype(U64) << U64(48))) * multiplier
+            # The first character tells "External id" from "external id".
+            mixed = (tail ^ (length.astype(U64) << U64(48)) ^ (first.astype(U64) << U64(40))) * multiplier
         return (mixed >> U64(64 - _SLOT_BITS)).astype(np.int64)
 
     def extended(self, fresh: Iterable[str]) -> KeyTable:
         """A table with more keys behind those of this one."""
         return KeyTable((*self.names, *fresh))
 
-    def find(self, words: NDArray[np.uint64], start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.uint16]:
+    def find(
+        self, text: NDArray[np.uint8], words: NDArray[np.uint64], start: NDArray[np.int64], end: NDArray[np.int64]
+    ) -> NDArray[np.uint16]:
         """The number of the key in each span, or :data:`UNKNOWN`. Every byte of a key is compared."""
         length = end - start
         size = np.minimum(length, 8)
         tail = words[end - 8] >> _TAIL_SHIFT[size]
-        tail &= _TAIL_MASK[size]
-        key = self._table[self._slots(tail, length, self._multiplier)]
+        key = self._table[self._slots(tail, length, text[start], self._multiplier)]
         same = (self._tail[key] == tail) & (self._length[key] == length)
         longer = np.flatnonzero(same & (length > 8))
         for k in range(len(self._words)):

@@ -30,6 +30,11 @@ _ONES: Final = U64(0x0101010101010101)
 _LAST_BYTES: Final = np.array([0, *(((1 << 64) - 1) ^ ((1 << (64 - 8 * n)) - 1) for n in range(1, 9))], U64)
 """Mask of the last n characters of a word, n from 0 to 8."""
 _POWERS: Final = np.array([10**n for n in range(19)], np.int64)
+_JOINS: Final = (
+    (U64(10), U64(8), U64(0x00FF00FF00FF00FF)),
+    (U64(100), U64(16), U64(0x0000FFFF0000FFFF)),
+    (U64(10000), U64(32), U64(0xFFFFFFFF)),
+)
 _MINUS: Final = 45
 _ZERO: Final = 48
 
@@ -41,12 +46,19 @@ def word_view(text: NDArray[np.uint8]) -> NDArray[np.uint64]:
 
 def _last_digits(word: NDArray[np.uint64], count: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """The value of the last ``count`` characters (0 to 8) of each word, and whether they are all digits."""
-    digits = (word ^ _ZEROS) & _LAST_BYTES[count]
-    ok = (((digits + _ABOVE_NINE) | digits) & _HIGH) == 0
-    digits = (digits * U64(10) + (digits >> U64(8))) & U64(0x00FF00FF00FF00FF)
-    digits = (digits * U64(100) + (digits >> U64(16))) & U64(0x0000FFFF0000FFFF)
-    digits = (digits * U64(10000) + (digits >> U64(32))) & U64(0xFFFFFFFF)
-    return digits.astype(np.int64), ok
+    digits = word ^ _ZEROS
+    digits &= _LAST_BYTES[count]
+    other = digits + _ABOVE_NINE
+    other |= digits
+    other &= _HIGH
+    ok = other == 0
+    # Neighbours are joined: 8 digits to 4 numbers below 100, to 2 below 10,000, to 1.
+    for power, shift, mask in _JOINS:
+        np.right_shift(digits, shift, out=other)
+        digits *= power
+        digits += other
+        digits &= mask
+    return digits.view(np.int64), ok
 
 
 def _unsigned(
@@ -150,9 +162,12 @@ def skip_space_back(
 
 def _kept_of_last_eight(words: NDArray[np.uint64], end: NDArray[np.int64]) -> NDArray[np.int64]:
     """How many of the eight characters before ``end`` are left without trailing white space."""
-    word = words[np.maximum(end - 8, 0)]
-    solid = (((word & _LOW7) + _ABOVE_SPACE) | word) & _HIGH
-    solid |= solid >> U64(8)
-    solid |= solid >> U64(16)
-    solid |= solid >> U64(32)
+    word = words[end - 8]
+    solid = word & _LOW7
+    solid += _ABOVE_SPACE
+    solid |= word
+    solid &= _HIGH
+    for shift in (8, 16, 32):
+        np.right_shift(solid, U64(shift), out=word)
+        solid |= word
     return np.bitwise_count(solid).astype(np.int64)

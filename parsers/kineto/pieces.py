@@ -21,6 +21,10 @@ LABELLED_COLUMNS: Final = ("pid", "tid", "flow_id")
 MAX_ARGUMENT_NAMES: Final = 4096
 """Different argument names of one file; a real one has fewer than 200."""
 
+NULL: Final = -(1 << 63)
+"""Stands for a missing number; no field of an event can have this value."""
+NULL_CODE: Final = 0xFFFFFFFF
+"""Stands for a missing text."""
 _MAX_LABELS: Final = 1 << 40
 
 
@@ -30,26 +34,28 @@ class Piece:
 
     Attributes:
         height: Number of rows.
-        texts: ``ph``, ``cat`` and ``name`` as Categorical.
-        numbers: The integer columns as Int64; labels are ``LABEL_BASE`` + index into ``labels`` of this piece.
-        int_args: Argument name to rows (uint32, counted from the start of the piece) and values (int32 or int64).
-        text_args: Argument name to rows and values (Categorical).
+        texts: ``ph``, ``cat`` and ``name`` as codes of Categorical (uint32), or :data:`NULL_CODE`.
+        numbers: The integer columns (int64), or :data:`NULL`; labels are ``LABEL_BASE`` + index into ``labels`` of
+            this piece.
+        int_args: Argument name to rows (counted from the start of the piece) and values.
+        text_args: Argument name to rows and codes of Categorical.
         labels: Texts of ``pid``, ``tid`` and ``id``.
     """
 
     height: int
-    texts: dict[str, pl.Series]
-    numbers: dict[str, pl.Series]
-    int_args: dict[str, tuple[NDArray[np.uint32], NDArray[Any]]]
-    text_args: dict[str, tuple[NDArray[np.uint32], pl.Series]]
+    texts: dict[str, NDArray[np.uint32]]
+    numbers: dict[str, NDArray[np.int64]]
+    int_args: dict[str, tuple[NDArray[Any], NDArray[np.int64]]]
+    text_args: dict[str, tuple[NDArray[Any], NDArray[np.uint32]]]
     labels: list[str] = field(default_factory=list)
 
 
-def narrow(values: NDArray[np.int64]) -> NDArray[Any]:
-    """``values`` as int32 where they fit."""
-    if len(values) and -(1 << 31) <= int(values.min()) and int(values.max()) < 1 << 31:
-        return values.astype(np.int32)
-    return values
+def codes_of(texts: pl.Series) -> NDArray[np.uint32]:
+    """The codes of texts as Categorical. They are valid as long as some Categorical series exists."""
+    physical = texts.cast(pl.Categorical).to_physical()
+    if physical.null_count():
+        physical = physical.fill_null(NULL_CODE)
+    return physical.to_numpy()
 
 
 class Rows:
@@ -90,14 +96,17 @@ class Rows:
         columns = self.columns
         return Piece(
             height=len(self),
-            texts={name: pl.Series(name, columns[name], pl.String).cast(pl.Categorical) for name in TEXT_COLUMNS},
-            numbers={name: pl.Series(name, columns[name], pl.Int64) for name in NUMBER_COLUMNS},
+            texts={name: codes_of(pl.Series(columns[name], dtype=pl.String)) for name in TEXT_COLUMNS},
+            numbers={
+                name: np.array([NULL if cell is None else cell for cell in columns[name]], np.int64)
+                for name in NUMBER_COLUMNS
+            },
             int_args={
-                name: (np.array(rows, np.uint32), narrow(np.array(values, np.int64)))
+                name: (np.array(rows, np.uint32), np.array(values, np.int64))
                 for name, (rows, values) in self.int_args.items()
             },
             text_args={
-                name: (np.array(rows, np.uint32), pl.Series(values, dtype=pl.String).cast(pl.Categorical))
+                name: (np.array(rows, np.uint32), codes_of(pl.Series(values, dtype=pl.String)))
                 for name, (rows, values) in self.text_args.items()
             },
             labels=list(self._labels),
@@ -107,41 +116,94 @@ class Rows:
 def interleave(first: Piece, first_at: NDArray[np.int64], second: Piece, second_at: NDArray[np.int64]) -> Piece:
     """The rows of two pieces as one piece, each row at the position given for it (a permutation in all)."""
     height = first.height + second.height
-    order = np.empty(height, np.int64)
-    order[first_at] = np.arange(first.height)
-    order[second_at] = np.arange(first.height, height)
     shift = len(first.labels)
-    second_numbers = {name: _shift_labels(series, shift, name) for name, series in second.numbers.items()}
-    texts = {name: pl.concat([first.texts[name], second.texts[name]]).gather(order) for name in TEXT_COLUMNS}
-    numbers = {name: pl.concat([first.numbers[name], second_numbers[name]]).gather(order) for name in NUMBER_COLUMNS}
-    at = (first_at, second_at)
-    int_args, text_args = {}, {}
-    for name in {**first.int_args, **second.int_args}:
-        parts = [
-            (at[k][p.int_args[name][0]], p.int_args[name][1])
-            for k, p in enumerate((first, second))
-            if name in p.int_args
-        ]
-        rows = np.concatenate([part[0] for part in parts])
-        by_row = np.argsort(rows, kind="stable")
-        int_args[name] = (rows[by_row].astype(np.uint32), np.concatenate([part[1] for part in parts])[by_row])
-    for name in {**first.text_args, **second.text_args}:
-        texts_of = [
-            (at[k][p.text_args[name][0]], p.text_args[name][1])
-            for k, p in enumerate((first, second))
-            if name in p.text_args
-        ]
-        rows = np.concatenate([part[0] for part in texts_of])
-        by_row = np.argsort(rows, kind="stable")
-        text_args[name] = (rows[by_row].astype(np.uint32), pl.concat([part[1] for part in texts_of]).gather(by_row))
-    return Piece(height, texts, numbers, int_args, text_args, first.labels + second.labels)
+
+    def placed(one: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
+        out = np.empty(height, one.dtype)
+        out[first_at] = one
+        out[second_at] = other
+        return out
+
+    def merged(
+        one: dict[str, tuple[NDArray[Any], NDArray[Any]]], other: dict[str, tuple[NDArray[Any], NDArray[Any]]]
+    ) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
+        out = {}
+        for name in {**one, **other}:
+            parts = [
+                (at[cells[name][0]], cells[name][1])
+                for at, cells in ((first_at, one), (second_at, other))
+                if name in cells
+            ]
+            rows = np.concatenate([part[0] for part in parts])
+            order = np.argsort(rows, kind="stable")
+            out[name] = (rows[order], np.concatenate([part[1] for part in parts])[order])
+        return out
+
+    numbers = {}
+    for name in NUMBER_COLUMNS:
+        other = second.numbers[name]
+        if name in LABELLED_COLUMNS:
+            other = np.where(_is_label(other), other + shift, other)
+        numbers[name] = placed(first.numbers[name], other)
+    return Piece(
+        height=height,
+        texts={name: placed(first.texts[name], second.texts[name]) for name in TEXT_COLUMNS},
+        numbers=numbers,
+        int_args=merged(first.int_args, second.int_args),
+        text_args=merged(first.text_args, second.text_args),
+        labels=first.labels + second.labels,
+    )
 
 
-def _shift_labels(series: pl.Series, shift: int, name: str) -> pl.Series:
-    if name not in LABELLED_COLUMNS or shift == 0:
-        return series
-    is_label = series < LABEL_BASE + _MAX_LABELS
-    return pl.select(pl.when(is_label).then(series + shift).otherwise(series).alias(name)).to_series()
+def _is_label(values: NDArray[np.int64]) -> NDArray[np.bool_]:
+    return (values < LABEL_BASE + _MAX_LABELS) & (values != NULL)
+
+
+class _Growing:
+    """An array that grows at its end, without a second copy of all of it."""
+
+    __slots__ = ("_array", "_used")
+
+    def __init__(self, dtype: Any) -> None:
+        self._array = np.empty(0, dtype)
+        self._used = 0
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self._array.dtype
+
+    def append(self, values: NDArray[Any]) -> None:
+        end = self._used + len(values)
+        if end > len(self._array):
+            self._array.resize(max(end, len(self._array) + (len(self._array) >> 3)), refcheck=False)
+        self._array[self._used : end] = values
+        self._used = end
+
+    def widen(self, dtype: Any) -> None:
+        self._array = self._array[: self._used].astype(dtype)
+
+    def take(self) -> NDArray[Any]:
+        return self._array[: self._used]
+
+
+class _ArgumentColumn:
+    """Rows and values of one argument, the values as narrow as they allow."""
+
+    __slots__ = ("rows", "values")
+
+    def __init__(self, dtype: Any) -> None:
+        self.rows = _Growing(np.uint32)
+        self.values = _Growing(dtype)
+
+    def append(self, rows: NDArray[Any], values: NDArray[Any]) -> None:
+        if self.values.dtype == np.int32 and not _fits_int32(values):
+            self.values.widen(np.int64)
+        self.rows.append(rows)
+        self.values.append(values)
+
+
+def _fits_int32(values: NDArray[Any]) -> bool:
+    return not len(values) or (int(values.min()) >= -(1 << 31) and int(values.max()) < 1 << 31)
 
 
 class Assembly:
@@ -149,10 +211,13 @@ class Assembly:
 
     def __init__(self) -> None:
         self.height = 0
-        self._texts: dict[str, list[pl.Series]] = {name: [] for name in TEXT_COLUMNS}
-        self._numbers: dict[str, list[pl.Series]] = {name: [] for name in NUMBER_COLUMNS}
-        self._ints: dict[str, list[tuple[NDArray[Any], NDArray[Any]]]] = {}
-        self._strings: dict[str, list[tuple[NDArray[Any], pl.Series]]] = {}
+        # Codes are valid while some Categorical series exists: this one does until the end.
+        self._anchor = pl.Series([""], dtype=pl.Categorical)
+        self._columns = {
+            name: _Growing(np.uint32 if name in TEXT_COLUMNS else np.int64) for name in EVENT_COLUMNS
+        }
+        self._ints: dict[str, _ArgumentColumn] = {}
+        self._strings: dict[str, _ArgumentColumn] = {}
         self._labels: dict[str, int] = {}
         self._names: set[str] = set()
 
@@ -161,28 +226,23 @@ class Assembly:
         if piece.labels:
             self._relabel(piece)
         for name in TEXT_COLUMNS:
-            self._texts[name].append(piece.texts[name])
+            self._columns[name].append(piece.texts[name])
         for name in NUMBER_COLUMNS:
-            self._numbers[name].append(piece.numbers[name])
-        base = np.uint32(self.height)
+            self._columns[name].append(piece.numbers[name])
         for name, (rows, values) in piece.int_args.items():
             if self._admit(name, len(rows), tally):
-                self._ints.setdefault(name, []).append((rows + base, values))
-        for name, (rows, strings) in piece.text_args.items():
+                self._ints.setdefault(name, _ArgumentColumn(np.int32)).append(rows + self.height, values)
+        for name, (rows, codes) in piece.text_args.items():
             if self._admit(name, len(rows), tally):
-                self._strings.setdefault(name, []).append((rows + base, strings))
+                self._strings.setdefault(name, _ArgumentColumn(np.uint32)).append(rows + self.height, codes)
         self.height += piece.height
 
     def finish(self, head: Mapping[str, Any], tally: Tally, *, truncated: bool) -> RawTrace:
-        """The whole file. Columns are joined one after the other, so that no two copies of all of them exist."""
-        columns = []
-        for name, dtype in EVENT_COLUMNS.items():
-            parts = self._texts.pop(name, None) or self._numbers.pop(name, None)
-            columns.append(pl.concat(parts, rechunk=True).alias(name) if parts else pl.Series(name, [], dtype))
+        """The whole file. Columns are made one after the other, so that no two copies of all of them exist."""
         return RawTrace(
-            events=pl.DataFrame(columns),
-            int_args=_IntArgs(self._ints),
-            text_args=_TextArgs(self._strings),
+            events=pl.DataFrame([_series(name, self._columns.pop(name).take()) for name in EVENT_COLUMNS]),
+            int_args=_Arguments(self._ints, self._anchor),
+            text_args=_Arguments(self._strings, self._anchor),
             labels=tuple(self._labels),
             head=head,
             counts=tally.as_dict(),
@@ -201,61 +261,41 @@ class Assembly:
         """Replace the label numbers of the piece by those of the file."""
         table = np.full(len(piece.labels), -1, np.int64)
         for name in LABELLED_COLUMNS:
-            series = piece.numbers[name]
-            values = series.fill_null(0).to_numpy()
-            labelled = values < LABEL_BASE + _MAX_LABELS
-            if not labelled.any():
+            values = piece.numbers[name]
+            labelled = np.flatnonzero(_is_label(values))
+            if not len(labelled):
                 continue
             index = values[labelled] - LABEL_BASE
             for used in np.unique(index).tolist():
                 table[used] = self._labels.setdefault(piece.labels[used], len(self._labels))
-            values = values.copy()
             values[labelled] = LABEL_BASE + table[index]
-            fresh = pl.Series(name, values)
-            if series.null_count():
-                fresh = pl.select(pl.when(series.is_not_null()).then(fresh).alias(name)).to_series()
-            piece.numbers[name] = fresh
 
 
-class _IntArgs(Mapping[str, pl.DataFrame]):
-    """Arguments kept in narrow arrays and widened when they are asked for: an argument is mostly used once."""
-
-    def __init__(self, parts: dict[str, list[tuple[NDArray[Any], NDArray[Any]]]]) -> None:
-        self._parts = parts
-
-    def __getitem__(self, name: str) -> pl.DataFrame:
-        parts = self._parts[name]
-        return pl.DataFrame(
-            {
-                "row": np.concatenate([rows for rows, _ in parts]),
-                "value": np.concatenate([values for _, values in parts], dtype=np.int64),
-            }
-        )
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._parts)
-
-    def __len__(self) -> int:
-        return len(self._parts)
+def _series(name: str, values: NDArray[Any]) -> pl.Series:
+    """A column of numbers or codes as a series, with its nulls."""
+    series = pl.Series(name, values)
+    null = NULL_CODE if values.dtype == np.uint32 else NULL
+    missing = values == null
+    if missing.any():
+        series = pl.select(pl.when(pl.Series(~missing)).then(series).alias(name)).to_series()
+    return series.cat.to(pl.Categorical) if values.dtype == np.uint32 else series
 
 
-class _TextArgs(Mapping[str, pl.DataFrame]):
-    """Arguments joined when they are asked for."""
+class _Arguments(Mapping[str, pl.DataFrame]):
+    """Arguments kept in narrow arrays and made a frame when they are asked for: most are used once or never."""
 
-    def __init__(self, parts: dict[str, list[tuple[NDArray[Any], pl.Series]]]) -> None:
-        self._parts = parts
+    def __init__(self, columns: dict[str, _ArgumentColumn], anchor: pl.Series) -> None:
+        self._columns = columns
+        self._anchor = anchor
 
     def __getitem__(self, name: str) -> pl.DataFrame:
-        parts = self._parts[name]
-        return pl.DataFrame(
-            {
-                "row": np.concatenate([rows for rows, _ in parts]),
-                "value": pl.concat([values for _, values in parts], rechunk=True),
-            }
-        )
+        column = self._columns[name]
+        values = column.values.take()
+        value = _series("value", values) if values.dtype == np.uint32 else pl.Series("value", values.astype(np.int64))
+        return pl.DataFrame([pl.Series("row", column.rows.take()), value])
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._parts)
+        return iter(self._columns)
 
     def __len__(self) -> int:
-        return len(self._parts)
+        return len(self._columns)

@@ -129,7 +129,8 @@ class Signature:
 
     ``regex`` uses the syntax that Python ``re`` and Rust ``regex`` share: no look-around, no back references.
     ``precision`` is an id, ``{precision}`` (the named group of the regex), ``template`` (the narrowest C++ type named) or
-    None. ``since`` and ``until`` are ``package version``; ``arch`` lists the device generations, where known.
+    None. ``since`` and ``until`` are ``package version``; ``arch`` lists the device generations, where known. ``needs`` is a
+    quick filter: every match holds at least one of these words; a row without it is always tried.
     """
 
     id: str
@@ -143,6 +144,7 @@ class Signature:
     since: str | None
     until: str | None
     arch: tuple[str, ...]
+    needs: tuple[str, ...]
     source: str
     evidence: Evidence
     checked: str
@@ -207,6 +209,7 @@ def _signature(row: dict[str, Any], table: dict[str, Any], file: str) -> Signatu
             since=row.get("since"),
             until=row.get("until"),
             arch=tuple(row.get("arch", ())),
+            needs=tuple(row.get("needs", ())),
             source=table["sources"][row["source"]],
             evidence=Evidence(row["evidence"]),
             checked=str(row.get("checked", table["checked"])),
