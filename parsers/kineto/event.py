@@ -157,7 +157,7 @@ def _read_key(text: str, at: int) -> tuple[str, int]:
 def _read_value(text: str, at: int, tally: Tally) -> tuple[Value, int]:
     char = text[at : at + 1]
     if char == '"':
-        return _read_string(text, at, tally)
+        return _read_string(text, at)
     if char in ("[", "{"):
         return _read_nested(text, at, tally)
     match = _WORD.match(text, at)
@@ -169,7 +169,7 @@ def _read_value(text: str, at: int, tally: Tally) -> tuple[Value, int]:
     return _read_word(match[0], tally), match.end()
 
 
-def _read_string(text: str, at: int, tally: Tally) -> tuple[Value, int]:
+def _read_string(text: str, at: int) -> tuple[Value, int]:
     match = _STRING.match(text, at)
     if match is None:
         raise BrokenEventError(at)
