@@ -94,7 +94,7 @@ def to_timeline(raw: RawTrace, path: Path, *, run: int) -> Timeline:
     columns["name"] = source.pop("name").gather(chosen).fill_null(pl.lit("", pl.Categorical))
     columns["dur_ns"] = source.pop("dur_ns").gather(chosen).fill_null(0)
     start = source.pop("ts_ns").gather(chosen)
-    origin = int(start.min() or 0)  # type: ignore[arg-type] - Int64, so an int
+    origin = int(start.min() or 0)  # type: ignore[arg-type]  # Int64, so an int
     columns["start_ns"] = start - origin
     del start, chosen
     return build(
@@ -133,7 +133,8 @@ def _per_text(column: pl.Series, value_of: Callable[[str], int]) -> NDArray[np.i
     absent = int(codes.max()) + 1 if len(codes) else 0
     table = np.full(absent + 1, -1, np.int8)
     table[codes] = [value_of(text) for text in distinct.cast(pl.String)]
-    return table[column.to_physical().fill_null(absent).to_numpy()]
+    values: NDArray[np.int8] = table[column.to_physical().fill_null(absent).to_numpy()]
+    return values
 
 
 def _kinds(events: pl.DataFrame) -> tuple[NDArray[np.int8], NDArray[np.bool_]]:
