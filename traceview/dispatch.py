@@ -18,14 +18,6 @@ from traceview.kernels import identify
 if TYPE_CHECKING:
     from traceview.timeline import Timeline
 
-FUSED: Final = frozenset(
-    {
-        "flash-1", "flash-2", "flash-3", "flash-4", "mem-efficient", "cudnn", "flashinfer", "trtllm", "triton", "flex",
-        "aotriton", "ck", "aiter", "pallas", "paged", "mla", "cpu-flash", "vendor",
-    }
-)  # fmt: skip
-"""Implementation ids that never write the whole score matrix to memory."""
-
 
 @dataclass(frozen=True, slots=True)
 class KernelShare:

@@ -24,7 +24,7 @@ ANSWERS: dict[str, tuple[int, dict[tuple[str, str | None, str], int]]] = {
     "falconsai-vit-mi300.json.gz": (0, {("aotriton", "pytorch", "attributed"): 12}),
     "sdpa-long-seq-mi300.json.gz": (0, {("aotriton", "pytorch", "attributed"): 10}),
     "torch-compile-triton-mi300.json.gz": (0, {("aotriton", "pytorch", "attributed"): 1}),
-    "vllm-eager-b200.json.gz": (0, {("trtllm", "flashinfer", "attributed"): 36}),
+    "vllm-eager-b200.json.gz": (0, {("trtllm", "trtllm", "attributed"): 36}),
     "vllm-decode-full-graph-rocm.json.gz": (0, {("triton", "vllm", "opaque"): 24}),
     "vllm-prefilldecode-piecewise-rocm.json.gz": (0, {("triton", "vllm", "attributed"): 24}),
     # The text encoder of this image model computes its attention by hand.
