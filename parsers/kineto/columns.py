@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from .event import EVENT_KEYS, strict_end
+from .fastscan import PlainTexts
 from .keys import IDENTITY_FIELDS, MAX_KEY_BYTES, MAX_KEYS, TEXT_FIELDS, TIME_FIELDS, UNKNOWN, KeyTable, initial_table
 from .numbers import MAX_DIGITS, parse_decimal_ns, parse_whole
 from .pieces import codes_of
@@ -38,6 +39,7 @@ class Knowledge:
         self.keys = initial_table()
         self._verdict = np.zeros(1 << 12, np.uint8)
         self._lock = threading.Lock()
+        self.plain = PlainTexts(_is_sound)
         self.phase_codes = codes_of(pl.Series([chr(code) for code in range(128)], dtype=pl.String))
 
     def learn_keys(self, fresh: set[str]) -> None:
