@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -24,7 +25,7 @@ from traceview.parsers.kineto.owners import NO_KEY, NULL, Owners, find_owners, k
 from traceview.timeline import Count, ImportReport, Note, Timeline, Trust
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -74,7 +75,7 @@ def to_timeline(raw: RawTrace, path: Path, *, run: int) -> Timeline:
     owners = find_owners(raw, rows, on_device, run=run)
     counts.update(owners.counts)
     notes = [*about.notes(raw.head), *_own_notes(raw, rows, owners)]
-    head, truncated, details = raw.head, raw.truncated, _details(raw)
+    head, truncated, details = raw.head, raw.truncated, _Details(raw)
     columns: dict[str, pl.Series] = {
         "kind": pl.Series(kind).cat.to(schema.Kind),
         "process": owners.process,
@@ -113,17 +114,26 @@ def to_timeline(raw: RawTrace, path: Path, *, run: int) -> Timeline:
     )
 
 
-def _details(raw: RawTrace) -> dict[str, pl.DataFrame]:
-    """The arguments that did not become columns, integers as narrow as they fit."""
-    details = {
-        key: frame.with_columns(frame["value"].shrink_dtype())
-        for key, frame in raw.int_args.items()
-        if key not in _COLUMN_ARGS
-    }
-    for key, frame in raw.text_args.items():
-        if key not in _INPUT_ARGS.values():
-            details[f"{key} (text)" if key in details else key] = frame
-    return details
+class _Details(Mapping[str, pl.DataFrame]):
+    """The arguments that did not become columns, by row of the file; each is made a frame when it is asked for."""
+
+    def __init__(self, raw: RawTrace) -> None:
+        self._ints = raw.int_args
+        self._texts = raw.text_args
+        self._sources = {key: (self._ints, key) for key in raw.int_args if key not in _COLUMN_ARGS}
+        for key in raw.text_args:
+            if key not in _INPUT_ARGS.values():
+                self._sources[f"{key} (text)" if key in self._sources else key] = (self._texts, key)
+
+    def __getitem__(self, key: str) -> pl.DataFrame:
+        source, name = self._sources[key]
+        return source[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._sources)
+
+    def __len__(self) -> int:
+        return len(self._sources)
 
 
 def _per_text(column: pl.Series, value_of: Callable[[str], int]) -> NDArray[np.int8]:
