@@ -29,6 +29,8 @@ def parents(starts: NDArray[np.int64], ends: NDArray[np.int64], threads: NDArray
         threads: Thread key of each event.
     """
     # 32 bits are enough for a row number, and large traces are held by memory before they are held by time.
+    if int(threads.max(initial=0)) < 1 << 16:
+        threads = threads.astype(np.uint16)  # NumPy sorts 16 bits by radix
     order = np.argsort(threads, kind="stable").astype(np.int32)
     starts, ends = starts[order], ends[order]
     count = len(order)
@@ -37,7 +39,11 @@ def parents(starts: NDArray[np.int64], ends: NDArray[np.int64], threads: NDArray
     # Start from the previous event and climb. Whoever does not enclose `p` has ended before `p` does, so it cannot
     # enclose an event that `p` does not enclose either: jumping to p's own current guess skips nobody, and since
     # guesses improve together a run of n siblings takes log2(n) rounds.
-    open_rows = np.flatnonzero(parent >= 0).astype(np.int32)
+    settled = np.ones(count, np.bool_)
+    settled[1:] = (ends[:-1] > starts[1:]) & (ends[:-1] + OVERHANG_NS >= ends[1:])
+    open_rows = np.flatnonzero(~settled & (parent >= 0)).astype(np.int32)
+    parent[open_rows] = parent[open_rows - 1]
+    open_rows = open_rows[parent[open_rows] >= 0]
     while len(open_rows):
         guess = parent[open_rows]
         fits = (ends[guess] > starts[open_rows]) & (ends[guess] + OVERHANG_NS >= ends[open_rows])

@@ -21,7 +21,7 @@ from traceview.parsers.kineto.categories import (
     OLD_ANNOTATION_NAME,
     SYNC_CALL,
 )
-from traceview.parsers.kineto.owners import NO_KEY, NULL, Owners, find_owners, key_series, nullable
+from traceview.parsers.kineto.owners import NO_KEY, NULL, Owners, find_owners, int_arg, key_series, nullable
 from traceview.timeline import Count, ImportReport, Note, Timeline, Trust
 
 if TYPE_CHECKING:
@@ -219,11 +219,10 @@ def _unsupported_phases(events: pl.DataFrame) -> dict[str, Count]:
 
 def _sparse(raw: RawTrace, keys: tuple[str, ...], rows: NDArray[np.uint32]) -> pl.Series:
     """An integer argument as a column of the kept rows, null where absent; the first key wins."""
-    values = np.full(raw.events.height, NULL, np.int64)
-    for key in reversed(keys):
-        if key in raw.int_args:
-            values[raw.int_args[key]["row"].to_numpy()] = raw.int_args[key]["value"].to_numpy()
-    return nullable(values[rows])
+    values = int_arg(raw, keys[0], rows)
+    for key in keys[1:]:
+        values = np.where(values == NULL, int_arg(raw, key, rows), values)
+    return nullable(values)
 
 
 def _inputs(raw: RawTrace, rows: NDArray[np.uint32]) -> tuple[pl.Series, pl.DataFrame]:
