@@ -117,13 +117,14 @@ def _launches(events: pl.DataFrame) -> tuple[NDArray[np.int32], int]:
 
 
 def _fill_by_external_id(timeline: Timeline, op_id: NDArray[np.int32]) -> int:
-    """Give device rows without an enclosing op the op that carries the same ``External id``.
+    """Give device work without an enclosing op the op that carries the same ``External id``.
 
     PyTorch stamps launches and their device work with the id of the op that was innermost at the time. It is only
     used where the call tree gives no answer: ids repeat for collectives, so the tree is the better witness.
     """
     key = next((key for key in ("External id", "external id") if key in timeline.details), None)
-    open_rows = np.flatnonzero((op_id < 0) & timeline.events["device"].is_not_null().to_numpy())
+    works = timeline.events["kind"].is_in(list(schema.BUSY_KINDS)) & timeline.events["device"].is_not_null()
+    open_rows = np.flatnonzero((op_id < 0) & works.to_numpy())
     if key is None or not len(open_rows):
         return 0
     ids = timeline.details[key]

@@ -147,6 +147,10 @@ def _per_text(column: pl.Series, value_of: Callable[[str], int]) -> NDArray[np.i
     return values
 
 
+def _categories(events: pl.DataFrame) -> set[str]:
+    return set(events["cat"].drop_nulls().unique().cast(pl.String))
+
+
 def _kinds(events: pl.DataFrame) -> tuple[NDArray[np.int8], NDArray[np.bool_]]:
     """Kind number of each row, -1 for flows, metadata and anything else that is no event; and whether on a device."""
     number = {name: index for index, name in enumerate(schema.KINDS)}
@@ -181,8 +185,8 @@ def _refine_by_name(events: pl.DataFrame, kind: NDArray[np.int8], number: dict[s
         ("op", "annotation"),
     ):
         kind[(kind == number[source]) & (told == number[target])] = number[target]
-    mtia = _per_text(events["cat"], lambda cat: int(cat == "mtia_ccp_events")) == 1
-    if mtia.any():
+    if "mtia_ccp_events" in _categories(events):
+        mtia = _per_text(events["cat"], lambda cat: int(cat == "mtia_ccp_events")) == 1
         kind[mtia] = _per_text(events["name"], lambda name: number[MTIA_KINDS.get(name, "other")])[mtia]
 
 
@@ -298,8 +302,8 @@ def _own_notes(raw: RawTrace, rows: NDArray[np.uint32], owners: Owners) -> list[
         notes.append(
             Note("unreadable-events", f"{lost:,} stretches of the file could not be read as events.", Trust.LIMITED)
         )
-    ranges = int((_per_text(raw.events["cat"], lambda cat: int(cat == "cuda_profiler_range")) == 1).sum())
-    if ranges:
+    if "cuda_profiler_range" in _categories(raw.events):
+        ranges = int((_per_text(raw.events["cat"], lambda cat: int(cat == "cuda_profiler_range")) == 1).sum())
         notes.append(
             Note(
                 "cupti-range-profiler",
