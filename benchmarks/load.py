@@ -193,7 +193,8 @@ def main() -> None:
 def default_source() -> Path:
     """A real trace, from the folder that the tests use, too."""
     corpus = Path(os.environ.get("TRACEVIEW_CORPUS") or Path(__file__).resolve().parents[2] / "shared" / "corpus")
-    source = corpus / "pytorch" / "owlv2-large-h100.json.gz"
+    # The largest one, so that as little as possible repeats.
+    source = max((corpus / "pytorch").glob("*.json.gz"), key=lambda path: path.stat().st_size, default=corpus)
     if not source.is_file():
         raise SystemExit("no trace to repeat: pass one with --source, or set TRACEVIEW_CORPUS")
     return source
