@@ -7,6 +7,7 @@ same as what the portable code yields. Where it was not built, or gives up on a 
 from __future__ import annotations
 
 import threading
+from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -17,13 +18,15 @@ from .pieces import NULL_CODE, Piece, codes_of
 from .raw import INT_ARGS
 from .values import decode_string
 
+_scan: ModuleType | None
 try:
-    from . import _scan
+    _scan = import_module(f"{__package__}._scan")
 except ImportError:  # Installed where no C compiler was.
-    _scan = None  # type: ignore[assignment]
+    _scan = None
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import ModuleType
 
     from numpy.typing import NDArray
 
@@ -97,8 +100,7 @@ def scan_block(block: bytes, texts: PlainTexts, tally: Tally) -> Piece | None:
     found = _scan.scan(block, PAD, len(block) - PAD, _INT_KEYS)
     if found is None:
         return None
-    height, phases, *rest = found
-    numbers, (cat, name), (names, labels, keys, tokens), arguments = rest[:5], rest[5:7], rest[7:11], rest[11]
+    height, phases, ts, dur, pid, tid, flow, cat, name, names, labels, keys, tokens, arguments = found
     token_codes, flags = texts.arguments.of(_texts(block, tokens))
     if flags.any():
         return None
@@ -109,8 +111,6 @@ def scan_block(block: bytes, texts: PlainTexts, tally: Tally) -> Piece | None:
         for which in (cat_at, name_at):
             _count_repairs(raw_names, repairs, which, tally)
     int_args, text_args = _arguments(_texts(block, keys), arguments, token_codes)
-    columns = zip(("ts_ns", "dur_ns", "pid", "tid", "flow_id"), numbers, strict=True)
-    raw_labels = _texts(block, labels)
     return Piece(
         height=height,
         texts={
@@ -118,13 +118,17 @@ def scan_block(block: bytes, texts: PlainTexts, tally: Tally) -> Piece | None:
             "cat": _gathered(name_codes, cat_at),
             "name": _gathered(name_codes, name_at),
         },
-        # Labels are numbered anew for the whole file, in place.
         numbers={
-            key: np.array(v) if raw_labels else v for key, v in ((k, np.frombuffer(c, np.int64)) for k, c in columns)
+            "ts_ns": np.frombuffer(ts, np.int64),
+            "dur_ns": np.frombuffer(dur, np.int64),
+            # Labels are numbered anew for the whole file, in place, which the bytes of the scanner do not allow.
+            "pid": np.frombuffer(pid, np.int64).copy() if labels else np.frombuffer(pid, np.int64),
+            "tid": np.frombuffer(tid, np.int64).copy() if labels else np.frombuffer(tid, np.int64),
+            "flow_id": np.frombuffer(flow, np.int64).copy() if labels else np.frombuffer(flow, np.int64),
         },
         int_args=int_args,
         text_args=text_args,
-        labels=[decode_string(text.decode())[0] for text in raw_labels],
+        labels=[decode_string(text.decode())[0] for text in _texts(block, labels)],
     )
 
 

@@ -231,10 +231,10 @@ class Assembly:
         for name in NUMBER_COLUMNS:
             self._columns[name].append(piece.numbers[name])
         for name, (rows, values) in piece.int_args.items():
-            if self._admit(name, len(rows), tally):
+            if len(rows) and self._admit(name, len(rows), tally):
                 self._ints.setdefault(name, _ArgumentColumn(np.int32)).append(rows + self.height, values)
         for name, (rows, codes) in piece.text_args.items():
-            if self._admit(name, len(rows), tally):
+            if len(rows) and self._admit(name, len(rows), tally):
                 self._strings.setdefault(name, _ArgumentColumn(np.uint32)).append(rows + self.height, codes)
         self.height += piece.height
 
