@@ -70,6 +70,12 @@ def find(paths: Iterable[str | os.PathLike[str]], formats: Sequence[Format]) -> 
     if not given:
         raise UsageError("no-trace", why="no trace was given.", next_step="Give the path of a trace.")
     for text in given:
+        if not text:
+            raise UsageError(
+                "empty-path",
+                why="an empty path was given; it would mean the whole current folder.",
+                next_step="Is a variable unset? Give . to read the current folder.",
+            )
         path = Path(text)
         if path.is_dir():
             _add_folder(path, formats, traces, skipped)

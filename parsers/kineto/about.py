@@ -41,8 +41,8 @@ def run_info(head: Mapping[str, Any], path: Path, *, origin_unix_ns: int | None)
         producer="PyTorch profiler (Kineto)",
         producer_version=str(torch) if torch is not None else None,
         origin_unix_ns=origin_unix_ns,
-        rank=_whole(distributed.get("rank")),
-        world_size=_whole(distributed.get("world_size")),
+        rank=whole_number(distributed.get("rank")),
+        world_size=whole_number(distributed.get("world_size")),
         metadata=metadata,
     )
 
@@ -66,10 +66,10 @@ def devices(head: Mapping[str, Any], ordinals: tuple[int, ...], *, run: int) -> 
                 "ordinal": ordinal,
                 "name": name or None,
                 "vendor": _vendor(name or "", rocm=rocm, cuda="cupti_version" in head or "computeMajor" in entry),
-                "compute_major": _whole(entry.get("computeMajor")),
-                "compute_minor": _whole(entry.get("computeMinor")),
-                "memory_bytes": _whole(entry.get("totalGlobalMem")),
-                "sm_count": _whole(entry.get("numSms")),
+                "compute_major": whole_number(entry.get("computeMajor")),
+                "compute_minor": whole_number(entry.get("computeMinor")),
+                "memory_bytes": whole_number(entry.get("totalGlobalMem")),
+                "sm_count": whole_number(entry.get("numSms")),
             }
         )
     return pl.DataFrame(rows, schema=schema.DEVICES.dtypes)
@@ -110,7 +110,8 @@ def _is_plain(value: object) -> bool:
     return isinstance(value, int | float) or (isinstance(value, str) and len(value) < 80)
 
 
-def _whole(value: object) -> int | None:
+def whole_number(value: object) -> int | None:
+    """A JSON value as an integer that fits a column, ``None`` for anything else."""
     if isinstance(value, bool) or not isinstance(value, int):
         return None
     return value if -(2**31) <= value < 2**63 else None

@@ -43,8 +43,9 @@ class BlockStream:
         searched = 0
         while True:
             data = self._source.read(self._size)
-            text += data
-            if text and not text.isspace():
+            # Blank text in front is dropped at once: a file of nothing else must not pile up.
+            text = text + data if text else data.lstrip()
+            if text:
                 match = LIST_ROOT.match(text)
                 self.list_root = match is not None
                 match = match or EVENTS_KEY.search(text, max(0, searched - 4096))

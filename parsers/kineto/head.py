@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 EVENTS_KEY: Final = re.compile(rb'"traceEvents"[\x00-\x20]*+:[\x00-\x20]*+\[')
 LIST_ROOT: Final = re.compile(rb"[\x00-\x20]*+\[")
-MAX_HEAD_BYTES: Final = 256 << 20
+MAX_HEAD_BYTES: Final = 48 << 20
 """Metadata before the events of a real trace are at most some MiB."""
 _SPACE: Final = re.compile(r"[\x00-\x20]*+")
 _SEPARATORS: Final = re.compile(r"[\x00-\x20,]*+")

@@ -41,6 +41,11 @@ _INPUT_ARGS: Final = {
 _COLUMN_ARGS: Final = frozenset({"correlation", "device", "stream", "bytes", "Bytes", "flops"})
 """Integer arguments that are columns of the timeline, so not repeated as details."""
 
+_LONGEST_NS: Final = 24 * 3_600 * 10**9
+"""No recording is longer than a day: profilers run out of memory within minutes."""
+
+_TIMED_PHASES: Final = frozenset("XiIC")
+
 _VALUE_ARGS: Final = {"bytes": ("bytes", "Bytes"), "flops": ("flops",)}
 """Columns of the timeline that are one integer argument under one of these names."""
 
@@ -74,7 +79,7 @@ def to_timeline(raw: RawTrace, path: Path, *, run: int) -> Timeline:
     del keep
     owners = find_owners(raw, rows, on_device, run=run)
     counts.update(owners.counts)
-    notes = [*about.notes(raw.head), *_own_notes(raw, rows, owners)]
+    notes = [*about.notes(raw.head), *_own_notes(raw, rows, owners, counts)]
     head, truncated, details = raw.head, raw.truncated, _Details(raw)
     columns: dict[str, pl.Series] = {
         "kind": pl.Series(kind).cat.to(schema.Kind),
@@ -193,24 +198,29 @@ def _refine_by_name(events: pl.DataFrame, kind: NDArray[np.int8], number: dict[s
 def _possible_rows(events: pl.DataFrame) -> tuple[NDArray[np.bool_], dict[str, Count]]:
     """Rows whose times can be true, and the count of those whose times cannot."""
     counts: dict[str, Count] = {}
-    starts = events["ts_ns"].to_numpy()
+    starts = events["ts_ns"].fill_null(0).to_numpy()
     complete = _per_text(events["ph"], lambda ph: int(ph == "X")) == 1
     durations = events["dur_ns"].fill_null(0).to_numpy()
     negative = complete & (durations < 0)
-    at_zero = complete & (starts == 0)
+    at_zero = complete & (starts == 0) & ~negative
     elsewhere = starts[complete & ~at_zero & ~negative]
     if at_zero.any() and (not len(elsewhere) or elsewhere.min() < _STRAY_ZERO_NS):
         at_zero[:] = False
+    # Far from the middle of the recording: a clock that was never set, or digits that were damaged.
+    middle = int(np.median(elsewhere)) if len(elsewhere) else 0
+    far = (starts < middle - _LONGEST_NS) | (starts > middle + _LONGEST_NS) | (durations > _LONGEST_NS)
+    far &= (_per_text(events["ph"], lambda ph: int(ph in _TIMED_PHASES)) == 1) & ~negative & ~at_zero
     missing = complete & events["dur_ns"].is_null().to_numpy()
     for key, mask in (
         ("lost-negative-duration", negative),
-        ("lost-time-zero", at_zero & ~negative),
+        ("lost-time-zero", at_zero),
+        ("lost-time-far-off", far),
         ("duration-missing", missing),
     ):
         if mask.any():
             first = int(np.flatnonzero(mask)[0])
             counts[key] = Count(int(mask.sum()), str(events["name"][first])[:120])
-    return ~negative & ~at_zero, counts
+    return ~negative & ~at_zero & ~far, counts
 
 
 def _unsupported_phases(events: pl.DataFrame) -> dict[str, Count]:
@@ -291,16 +301,25 @@ def _origin_unix_ns(base: int | None, origin: int, *, empty: bool) -> int | None
     return None if empty or origin not in _EPOCH_NS else origin
 
 
-def _own_notes(raw: RawTrace, rows: NDArray[np.uint32], owners: Owners) -> list[Note]:
+def _own_notes(raw: RawTrace, rows: NDArray[np.uint32], owners: Owners, counts: dict[str, Count]) -> list[Note]:
     notes = list(owners.notes)
     if raw.truncated:
         notes.append(
             Note("truncated", "The file ends before its own end: what follows the cut is missing.", Trust.LIMITED)
         )
-    lost = sum(count.n for key, count in raw.counts.items() if key.startswith("lost-"))
+    lost = sum(count.n for key, count in counts.items() if key.startswith("lost-"))
     if lost:
+        what = "stretch of the file is" if lost == 1 else "stretches of the file are"
+        notes.append(Note("unreadable-events", f"{lost:,} {what} no event that can be used.", Trust.LIMITED))
+    if "duration-missing" in counts:
+        missing = counts["duration-missing"].n
         notes.append(
-            Note("unreadable-events", f"{lost:,} stretches of the file could not be read as events.", Trust.LIMITED)
+            Note(
+                "duration-missing",
+                f"{missing:,} event{'s' if missing != 1 else ''} without a duration count as instants: "
+                "busy time is a lower bound.",
+                Trust.LIMITED,
+            )
         )
     if "cuda_profiler_range" in _categories(raw.events):
         ranges = int((_per_text(raw.events["cat"], lambda cat: int(cat == "cuda_profiler_range")) == 1).sum())

@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from traceview import schema
+from traceview.parsers.kineto.about import whole_number
 from traceview.parsers.kineto.raw import LABEL_BASE
 from traceview.timeline import Count, Note, Trust
 
@@ -82,7 +83,7 @@ def find_owners(raw: RawTrace, rows: NDArray[np.uint32], on_device: NDArray[np.b
     thread[host] = thread_of_host
 
     ordinal = int_arg(raw, "device", rows)[on_device]
-    ordinal = np.where(ordinal == NULL, device_pid, ordinal)
+    ordinal = np.where(ordinal < 0, device_pid, ordinal)
     # Two ranks in one file both have a device 0: with several processes a device is (process, ordinal).
     device_pairs, device_of_row = _distinct_pairs(owner if len(host_pids) > 1 else np.zeros_like(owner), ordinal)
     device = np.full(len(rows), NO_KEY, np.uint32)
@@ -288,9 +289,7 @@ def _processes(
     pids: NDArray[np.int64], names: dict[tuple[str, int, int], str], raw: RawTrace, run: int
 ) -> pl.DataFrame:
     distributed = raw.head.get("distributedInfo")
-    rank = distributed.get("rank") if isinstance(distributed, dict) else None
-    if not isinstance(rank, int) or isinstance(rank, bool):
-        rank = None
+    rank = whole_number(distributed.get("rank")) if isinstance(distributed, dict) else None
     rows = [
         {
             "process": index,

@@ -41,6 +41,7 @@ class Piece:
         int_args: Argument name to rows (counted from the start of the piece) and values.
         text_args: Argument name to rows and codes of Categorical.
         labels: Texts of ``pid``, ``tid`` and ``id``.
+        left_out: Arguments dropped because they had too many different names.
     """
 
     height: int
@@ -49,6 +50,7 @@ class Piece:
     int_args: dict[str, tuple[NDArray[Any], NDArray[np.int64]]]
     text_args: dict[str, tuple[NDArray[Any], NDArray[np.uint32]]]
     labels: list[str] = field(default_factory=list)
+    left_out: int = 0
 
 
 def codes_of(texts: pl.Series) -> NDArray[np.uint32]:
@@ -67,6 +69,7 @@ class Rows:
         self.int_args: dict[str, tuple[list[int], list[int]]] = {}
         self.text_args: dict[str, tuple[list[int], list[str]]] = {}
         self._labels: dict[str, int] = {}
+        self.left_out = 0
 
     def __len__(self) -> int:
         return len(self.columns["ph"])
@@ -83,6 +86,9 @@ class Rows:
 
     def add_text(self, name: str, text: str) -> None:
         """Give the row that comes next an argument as JSON text."""
+        if name not in self.text_args and len(self.text_args) >= MAX_ARGUMENT_NAMES:
+            self.left_out += 1
+            return
         rows, values = self.text_args.setdefault(name, ([], []))
         rows.append(len(self))
         values.append(text)
@@ -91,6 +97,16 @@ class Rows:
         """Finish the row."""
         for name, column in self.columns.items():
             column.append(cells[name])
+
+    def _coded_texts(self) -> dict[str, tuple[NDArray[Any], NDArray[np.uint32]]]:
+        """Text arguments by name; all are encoded in one go, because a hostile event can have thousands of names."""
+        everything = [text for _, values in self.text_args.values() for text in values]
+        codes = codes_of(pl.Series(everything, dtype=pl.String))
+        coded, used = {}, 0
+        for name, (rows, values) in self.text_args.items():
+            coded[name] = (np.array(rows, np.uint32), codes[used : used + len(values)])
+            used += len(values)
+        return coded
 
     def piece(self) -> Piece:
         """The rows as columns."""
@@ -106,11 +122,9 @@ class Rows:
                 name: (np.array(rows, np.uint32), np.array(values, np.int64))
                 for name, (rows, values) in self.int_args.items()
             },
-            text_args={
-                name: (np.array(rows, np.uint32), codes_of(pl.Series(values, dtype=pl.String)))
-                for name, (rows, values) in self.text_args.items()
-            },
+            text_args=self._coded_texts(),
             labels=list(self._labels),
+            left_out=self.left_out,
         )
 
 
@@ -226,6 +240,7 @@ class Assembly:
         """Add the piece that follows in the file; its arrays may be changed."""
         if piece.labels:
             self._relabel(piece)
+        tally.add("lost-argument", "too many different argument names", piece.left_out)
         for name in TEXT_COLUMNS:
             self._columns[name].append(piece.texts[name])
         for name in NUMBER_COLUMNS:

@@ -166,7 +166,7 @@ class Source:
             raise UnreadableTraceError(
                 "too-large",
                 where=str(self._path),
-                why=f"The file inflates to more than {given >> 20} MiB of text, which no trace does.",
+                why=f"The file inflates to over {MAX_RATIO} times its size ({given >> 20} MiB so far); no trace does.",
                 next_step="Check where the file comes from.",
             )
 
