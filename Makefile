@@ -43,7 +43,7 @@ bench: $(VENV)/.dev ## Measure reading speed and memory
 		if [ -e "$$file" ]; then $(BIN)/python "$$file" || exit; else echo "no benchmarks yet"; fi; done
 
 samples: $(VENV)-samples/.torch ## Record and author the sample traces anew (installs PyTorch apart)
-	$(VENV)-samples/bin/python sample_traces/make.py
+	$(VENV)-samples/bin/python sample_traces/make.py --record
 
 clean: ## Remove what the other targets made
 	rm -rf $(VENV) $(VENV)-samples build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis \

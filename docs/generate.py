@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from traceview import schema
+from traceview.rules.base import HEADINGS
+from traceview.rules.catalogue import RULES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -87,6 +89,32 @@ def schema_page() -> Iterator[str]:
     )
 
 
+def rules_page() -> Iterator[str]:
+    """``docs/rules.md``: the rule list, then the docstring of each rule."""
+    yield from (
+        "# Rules",
+        "",
+        "<!-- Generated from the docstrings in traceview/rules/ by `make docs`. Change them there. -->",
+        "",
+        "A code is never reused. TV1xx dispatch, TV2xx precision, TV3xx compilation, TV4xx host gaps and syncs, TV5xx",
+        "transfers and memory, TV9xx trace integrity.",
+        "",
+    )
+    yield from table(
+        ("code", "name", "worst severity", "finds"),
+        ((f"[{r.code}](#{r.code.lower()}-{r.name})", r.name, r.severity, markdown(r.summary)) for r in RULES),
+    )
+    for rule in RULES:
+        yield from ("", f"## {rule.code} {rule.name}", "")
+        for line in rule.doc.splitlines():
+            yield f"**{line}.**" if line in HEADINGS else markdown(line.strip())
+
+
+def markdown(text: str) -> str:
+    """Docstring markup as Markdown."""
+    return text.replace("``", "`")
+
+
 def demo() -> Iterator[str]:
     """What ``make demo`` shows: the command on its sample, as a terminal without colour prints it.
 
@@ -104,8 +132,17 @@ def demo() -> Iterator[str]:
     if done.returncode not in (0, 1, 3):
         raise RuntimeError(f"{' '.join(command)} exited with {done.returncode}: {done.stderr}")
     yield from ("```console", "$ " + " ".join(command))
-    yield from done.stdout.rstrip("\n").splitlines()
+    yield from shortened(done.stdout.rstrip("\n").splitlines(), "Other device work")
     yield from ("$ echo $?", str(done.returncode), "```")
+
+
+def shortened(lines: list[str], section: str) -> list[str]:
+    """Output with one section, from its heading to the next blank line, replaced by ``...``."""
+    if section not in lines:
+        return lines
+    start = lines.index(section)
+    end = lines.index("", start) if "" in lines[start:] else len(lines)
+    return [*lines[:start], "...", *lines[end:]]
 
 
 PARTS: dict[str, Callable[[], Iterator[str]]] = {"demo": demo}
@@ -129,7 +166,8 @@ def pages() -> dict[Path, str]:
     """Path to content of every page that is generated, whole or in part."""
     written = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     found = {path: filled(path.read_text(encoding="utf-8")) for path in written if path.exists()}
-    return found | {ROOT / "docs" / "schema.md": "\n".join(schema_page()) + "\n"}
+    whole = {"schema.md": schema_page(), "rules.md": rules_page()}
+    return found | {ROOT / "docs" / name: "\n".join(lines) + "\n" for name, lines in whole.items()}
 
 
 def stale(path: Path, want: str) -> list[str]:

@@ -47,7 +47,7 @@ class Dispatch:
 
     op: str
     implementation: str
-    provider: str
+    provider: str | None
     attribution: str
     stage: str
     kernels: list[Event] = field(default_factory=list)
@@ -70,7 +70,7 @@ class Trace:
         extra: More top-level keys.
     """
 
-    def __init__(  # noqa: PLR0913
+    def __init__(
         self, *, gpu: Gpu | None = H100, devices: int = 1, device: int = 0, pid: int = 4242,
         base_ns: int = 1_767_225_600_000_000_000, start_ns: int = 5_000_000_000_123_456,
         rank: int | None = None, world_size: int = 1, first_correlation: int = 101, shapes: bool = True,
@@ -184,7 +184,7 @@ class Thread:
 
     @contextmanager
     def dispatch(
-        self, op: str, implementation: str, provider: str, *, stage: str = "", attribution: str = "attributed"
+        self, op: str, implementation: str, provider: str | None, *, stage: str = "", attribution: str = "attributed"
     ) -> Iterator[None]:
         """State the right answer for the device work launched inside. Writes nothing into the trace."""
         said = Dispatch(op, implementation, provider, attribution, stage)
@@ -216,7 +216,7 @@ class Thread:
         """A runtime call that starts no device work."""
         self._runtime(name, us)
 
-    def launch(  # noqa: PLR0913
+    def launch(
         self, kernel: str, *, us: float, stream: int | None = None, api: str | None = None, api_us: float = 4.877,
         grid: tuple[int, int, int] = (132, 1, 1), block: tuple[int, int, int] = (128, 1, 1), regs: int = 96,
         smem: int = 0, latency_us: float = 2.6, not_before_ns: int = 0, more: dict[str, Any] | None = None,
@@ -259,7 +259,7 @@ class Thread:
             self._dispatch[-1].kernels.append(event)
         return event
 
-    def _kernel(  # noqa: PLR0913, PLR0917
+    def _kernel(  # noqa: PLR0917
         self, call: Event, name: str, us: float, stream: int | None, grid: Sequence[int], block: Sequence[int],
         regs: int, smem: int, latency_us: float, not_before_ns: int, more: dict[str, Any] | None,
     ) -> Event:  # fmt: skip

@@ -39,6 +39,7 @@ _REDUCE_AND = f"at::native::ReduceOp<bool, {_AND}, unsigned int, bool, 4, 4>"
 
 MUL_F32: Final = vectorized(_MUL.format("float"), 2)
 MUL_BF16: Final = vectorized(_MUL.format("c10::BFloat16"), 2, 8)
+ADD_F32: Final = vectorized("at::native::CUDAFunctor_add<float>", 3)
 ADD_BF16: Final = vectorized("at::native::CUDAFunctor_add<c10::BFloat16>", 3, 8)
 FILL_F32: Final = vectorized("at::native::FillFunctor<float>", 1)
 FILL_BOOL: Final = vectorized("at::native::FillFunctor<bool>", 1)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 HERE: Final = Path(__file__).resolve().parent
-if str(HERE.parent) not in sys.path:  # started as a script: make the folder importable by its own name
+if not __package__:  # Started as a script: make the folder importable by its own name.
     sys.path.insert(0, str(HERE.parent))
 
 from sample_traces import broken, samples_attention, samples_systems, truth  # noqa: E402
@@ -47,11 +47,11 @@ SAMPLES: Final = (
     Sample(
         "flash-requested-math-ran.cuda-authored.json.gz",
         lambda: [samples_attention.flash_requested(upcast=True)], PAIR_STAGES,
-        "The `flash_attn=True` story. In `denoise` the rotary embedding leaves queries and keys in float32 and the "
-        "heads are grouped (`enable_gqa=True`, 16 query heads, 4 key heads). FlashAttention refuses float32, the "
-        "memory-efficient kernel refuses grouped heads, cuDNN refuses float32: PyTorch runs "
-        "`aten::_scaled_dot_product_attention_math` and says nothing. `text_encoder` next to it got FlashAttention-2. "
-        "Compare with `flash-requested-flash-ran`.",
+        "The `flash_attn=True` story. In `denoise` queries, keys and values are cast to float32 for the rotary "
+        "embedding and never back, and the heads are grouped (`enable_gqa=True`, 16 query heads, 4 key heads). "
+        "FlashAttention refuses float32, the memory-efficient kernel refuses grouped heads, cuDNN refuses float32: "
+        "PyTorch runs `aten::_scaled_dot_product_attention_math` and says nothing. `text_encoder` next to it got "
+        "FlashAttention-2. Compare with `flash-requested-flash-ran`.",
         {"verdict": "fail", "refusals": REFUSALS},
     ),
     Sample(
@@ -79,8 +79,8 @@ SAMPLES: Final = (
         "graph-replay.cuda-authored.json",
         lambda: [samples_systems.graph_replay()], ("execute_context_0(0)_generation_8(8)",),
         "Each `cudaGraphLaunch` owns 21 kernels that share its correlation. The attention kernel can be named, the op "
-        "that asked for it cannot: attribution is `kernel-only`. `stage` in the dispatch is the phase that the range "
-        "name states (no context requests, eight generation requests).",
+        "that asked for it cannot: attribution is `opaque`, and every attention kernel counts as a call. `stage` in "
+        "a dispatch is the phase that the range name states (no context requests, eight generation requests).",
         {"graph_launches": 3, "kernels_per_graph_launch": 21},
     ),
     Sample(
@@ -90,6 +90,17 @@ SAMPLES: Final = (
         "`CompiledFxGraph`. Step 0 compiles (warm-up). Step 2 comes with a new length and compiles again: frame 0 "
         "continues as `0/1`.",
         {"compiles": 2, "recompiles_after_warmup": 1, "recompile_steps": [2], "compiled_frames": ["0/0", "0/1"]},
+    ),
+    Sample(
+        "gaps-and-copies.cuda-authored.json",
+        lambda: [samples_systems.gaps_and_copies()], ("forward", "metrics"),
+        "The device waits twice in every step: for the data loader (4 ms), and for Python code after `.item()` "
+        "(1.2 ms). `.item()` itself waits for work that was queued and costs next to nothing; it empties the queue, "
+        "and so the Python after it shows. 64 MiB of weights are copied from pageable memory in every step, and never "
+        "change. Step 0 also allocates. `gaps` lists every time of at least 0.1 ms in which the device did nothing "
+        "between its first and last work, with the range or op that covered most of it.",
+        {"pageable_copies_per_step": 3, "items_per_step": 1, "allocations_in_steps": [0],
+         "repeated_host_to_device_bytes": 64 << 20},
     ),
     Sample(
         "two-ranks/rank0.cuda-authored.json",
@@ -145,7 +156,7 @@ def _rows(rows: list[dict[str, Any]]) -> str:
 
 def note(sample: Sample, table: dict[str, Any]) -> str:
     """The Markdown page of a sample."""
-    listed = ("devices", "steps", "stages", "dispatches", "refusals")
+    listed = ("devices", "steps", "stages", "gaps", "dispatches", "refusals")
     other = {k: v for k, v in table.items() if k not in (*listed, "schema", "trace", "shows", "authored")}
     parts = [
         f"# {stem(sample.file)}",

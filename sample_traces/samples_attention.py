@@ -32,7 +32,7 @@ def _denoise_layer(t: Thread, *, upcast: bool) -> None:
     ops.layer_norm(t, x, us=9.3)
     q = ops.heads(t, ops.linear(t, x, 1024, us=27.5), 16, 64)
     kv = ops.heads(t, ops.linear(t, x, 512, us=15.1), 4, 64)
-    if upcast:  # The rotary embedding computes in float32 and nobody casts back.
+    if upcast:  # Cast for the rotary embedding, and never back.
         q, kv = ops.cast(t, q, "float", 12.4), ops.cast(t, kv, "float", 4.2)
         with t.dispatch("attention", "math", "pytorch", stage="denoise"):
             ops.sdpa_math_gqa(t, q, kv, bmm_us=704.3, softmax_us=(803.8, 441.6, 118.9, 788.2))
@@ -91,7 +91,7 @@ def _eager_attention(t: Thread, q: Tensor, *, stage: str) -> None:
     scores = Tensor(q.shape[0], q.shape[1], q.shape[2], q.shape[2], dtype=BF16)
     mask = Tensor(1, 1, q.shape[2], q.shape[2], dtype=BF16)
     with t.python("transformers/integrations/eager_paged.py(14): eager_attention_forward"):
-        with t.dispatch("attention", "unfused", "pytorch", stage=stage):
+        with t.dispatch("attention", "unfused", None, stage=stage):
             key_t = ops.transpose(t, q, 2, 3)
             ops.matmul(t, q, key_t, kernel=k.GEMM_BF16_A100, us=88.3)
             ops.scale_by(t, scores, q.shape[3] ** -0.5, us=74.9, kernel=k.MUL_BF16)
@@ -147,7 +147,7 @@ def mixed_backends() -> Trace:
             wide = Tensor(2, 8, 2048, 128, dtype=BF16)
             with main.range("decoder"):
                 for _ in range(3):
-                    with main.dispatch("attention", "cudnn", "pytorch", stage="decoder"):
+                    with main.dispatch("attention", "cudnn", "cudnn", stage="decoder"):
                         ops.sdpa_cudnn(main, wide, wide, us=71.6)
             package = Tensor(2, 2048, 8, 128, dtype="c10::Half")
             with main.range("adapter"), main.dispatch("attention", "flash-2", "flash-attn", stage="adapter"):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sample_traces import kernel_names as k
 from sample_traces import op_chains as ops
-from sample_traces.authoring import A100, H100, MI300X, Tensor, Trace
+from sample_traces.authoring import A100, H100, MI300X, Dispatch, Tensor, Trace
 from sample_traces.op_chains import BF16
 
 if TYPE_CHECKING:
@@ -30,11 +30,9 @@ def graph_replay() -> Trace:
         with main.range("execute_context_0(0)_generation_8(8)"):
             with main.op("aten::copy_", tokens, tokens, True, us=3.4):
                 main.memcpy("HtoD", 64, us=1.3, pinned=True)
-            with main.dispatch("attention", "triton", "vllm", stage="decode", attribution="kernel-only"):
-                replayed = main.graph_launch(layer * 3)
-                names = [name for name, _ in layer * 3]
-                said = trace.dispatches[-1]
-                said.kernels[:] = [e for e, name in zip(replayed, names, strict=True) if name == k.UNIFIED_2D]
+            for kernel in main.graph_launch(layer * 3):
+                if kernel.name == k.UNIFIED_2D:
+                    trace.dispatches.append(Dispatch("attention", "triton", "vllm", "opaque", "decode", [kernel]))
             main.idle(40)
             with main.op("aten::argmax", logits, -1, False, us=9.0):
                 main.launch(k.ARGMAX_F32, us=9.7)
@@ -59,7 +57,7 @@ def _compiled_forward(t: Thread, rows: int, *, guard: int, key: str, suffix: int
         t.call("Pregraph bytecode", us=5.1)
         t.call("AOTDispatcher Runtime Wrapper Prologue", us=4.4)
         with t.range(f"## Call CompiledFxGraph {key} ##", us=12.7):
-            with t.dispatch("attention", "unfused", "inductor", stage="forward"):
+            with t.dispatch("attention", "unfused", None, stage="forward"):
                 with t.op("aten::bmm", q, q.swap(1, 2), us=8.1):
                     t.launch(k.GEMM_BF16_A100, us=33.4 * rows / 512, regs=122)
                 _triton(t, f"triton_per_fused__safe_softmax_mul_{suffix}", scores, scores, us=41.8 * rows / 512)
@@ -188,6 +186,35 @@ def _meet(ranks: list[Trace], kernels: list[Event], *, transfer_ns: int) -> None
         trace.stream_free[kernel.pid, kernel.tid] = kernel.end_ns + 640
 
 
+def gaps_and_copies() -> Trace:
+    """A training loop whose device waits for data, and for Python after a read of the loss; weights copied anew."""
+    trace = Trace(gpu=A100, note="In every step the device waits for the data loader, and for Python after .item().")
+    main = trace.thread()
+    x, w = Tensor(2048, 1024), Tensor(4096, 4096)
+    for step in range(4):
+        with main.step(step):
+            with main.range("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", us=4003.7):
+                pass
+            with main.range("forward"):
+                if step == 0:
+                    main.api("cudaMalloc", us=412.3)
+                for tensor, nbytes, us in ((x, 8 << 20, 1331.2), (w, 64 << 20, 10_652.8)):
+                    with main.op("aten::to", tensor, us=1.4), main.op("aten::copy_", tensor, tensor, False, us=3.6):
+                        main.memcpy("HtoD", nbytes, us=us)
+                        main.sync()
+                for us in (301.5, 644.2, 298.8):
+                    ops.linear(main, x, 1024, us=us, kernel=k.GEMM_F32_SIMT_A100, api="cudaLaunchKernel")
+            with main.range("metrics"):
+                with main.op("aten::item", Tensor(), us=2.0), main.op("aten::_local_scalar_dense", Tensor(), us=3.1):
+                    main.memcpy("DtoH", 4, us=1.408)
+                    main.sync()
+                main.idle(1200)
+            with main.range("Optimizer.step#SGD.step"):
+                with main.op("aten::_foreach_add_", [w, w], [w, w], -0.01, us=16.4):
+                    main.launch(k.FOREACH_ADD, us=211.6)
+    return trace
+
+
 def no_device_work() -> Trace:
     """A program on a machine with a GPU that never used it."""
     trace = Trace(gpu=H100, note="A GPU is there, and every op ran on the CPU.")
@@ -217,7 +244,7 @@ def rocm() -> Trace:
             main.memcpy("HtoD", 2 * 4096 * 2048 * 2, us=702.5)
             for _ in range(2):
                 q = ops.heads(main, ops.linear(main, x, 2048, us=161.8, **gemm), 16, 128)
-                with main.dispatch("attention", "aotriton", "pytorch", stage="denoise"):
+                with main.dispatch("attention", "aotriton", "aotriton", stage="denoise"):
                     ops.sdpa_flash(main, q, q, us=921.6, kernel=k.AOTRITON, rocm=True)
                 ops.linear(main, x, 2048, us=162.3, **gemm)
             main.sync()

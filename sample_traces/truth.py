@@ -51,7 +51,7 @@ def _stages(trace: Trace, names: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def _dispatches(trace: Trace) -> list[dict[str, Any]]:
-    groups: dict[tuple[str, ...], list[Any]] = {}
+    groups: dict[tuple[str | None, ...], list[Any]] = {}
     for said in trace.dispatches:
         key = (said.op, said.implementation, said.provider, said.attribution, said.stage)
         groups.setdefault(key, []).append(said)
@@ -65,6 +65,27 @@ def _dispatches(trace: Trace) -> list[dict[str, Any]]:
             **({"gemm_softmax_ns": union_ns(_spans(core))} if implementation in ("unfused", "math") else {}),
         })  # fmt: skip
     return rows
+
+
+def _gaps(trace: Trace, at_least_ns: int = 100_000) -> list[dict[str, Any]]:
+    """Times in which no device work ran, between the first and the last, with what the host did for most of each.
+
+    Of two host events that cover the same part of a gap the shorter one is named.
+    """
+    rows: list[dict[str, Any]] = []
+    named = [e for e in trace.host if e.cat in ("user_annotation", "cpu_op") and not e.name.startswith("ProfilerStep#")]
+    reached = 0
+    for start, end in sorted(_spans(trace.device_events)):
+        if reached and start - reached >= at_least_ns:
+            gap = (reached, start)
+            during = max(named, key=lambda e: (_shared(e, gap), e.start_ns - e.end_ns))
+            rows.append({"start_ns": reached, "dur_ns": start - reached, "during": during.name})
+        reached = max(reached, end)
+    return rows
+
+
+def _shared(event: Event, span: tuple[int, int]) -> int:
+    return max(0, min(event.end_ns, span[1]) - max(event.start_ns, span[0]))
 
 
 def table(traces: Sequence[Trace], *, file: str, stages: Sequence[str] = (), **facts: Any) -> dict[str, Any]:
@@ -91,6 +112,7 @@ def table(traces: Sequence[Trace], *, file: str, stages: Sequence[str] = (), **f
         ],
         "steps": [row for t in traces for row in _steps(t)],
         "stages": [row for t in traces for row in _stages(t, stages)],
+        **({"gaps": _gaps(first)} if "items_per_step" in facts else {}),
         "dispatches": [row for t in traces for row in _dispatches(t)],
         **facts,
     }  # fmt: skip

@@ -18,14 +18,6 @@ from traceview.kernels import identify
 if TYPE_CHECKING:
     from traceview.timeline import Timeline
 
-FUSED: Final = frozenset(
-    {
-        "flash-1", "flash-2", "flash-3", "flash-4", "mem-efficient", "cudnn", "flashinfer", "trtllm", "triton", "flex",
-        "aotriton", "ck", "aiter", "pallas", "paged", "mla", "cpu-flash", "vendor",
-    }
-)  # fmt: skip
-"""Implementation ids that never write the whole score matrix to memory."""
-
 
 @dataclass(frozen=True, slots=True)
 class KernelShare:
@@ -154,20 +146,31 @@ def _work(timeline: Timeline) -> pl.DataFrame:
 
 def _device_union(work: pl.DataFrame) -> int:
     """Length of the union of the rows' intervals, device by device, ns."""
-    total = 0
-    for _, rows in work.group_by("device"):
-        starts = rows["start_ns"].to_numpy()
-        total += intervals.total(starts, starts + rows["dur_ns"].to_numpy())
-    return total
+    return sum(_unions(work.with_columns(row=pl.lit(0))).values())
 
 
-def _kernels(work: pl.DataFrame) -> tuple[KernelShare, ...]:
+def _unions(work: pl.DataFrame) -> dict[int, int]:
+    """For each ``row``, the union of its device time, summed over devices, ns."""
+    if not work.height:
+        return {}
+    placed = work.with_columns(group=pl.struct("row", "device").rank("dense").cast(pl.Int64) - 1)
+    starts = placed["start_ns"].to_numpy()
+    totals = intervals.grouped_total(placed["group"].to_numpy(), starts, starts + placed["dur_ns"].to_numpy())
+    rows = placed.select("group", "row").unique().with_columns(ns=pl.lit(pl.Series(totals)).gather(pl.col("group")))
+    return dict(rows.group_by("row").agg(pl.col("ns").sum()).iter_rows())
+
+
+def _kernels(work: pl.DataFrame) -> dict[int, tuple[KernelShare, ...]]:
+    """For each ``row``, its kernels, longest first."""
     kernels = (
-        work.group_by("name")
+        work.group_by("row", "name")
         .agg(pl.len().alias("count"), pl.col("dur_ns").sum())
-        .sort("dur_ns", "name", descending=[True, False])
+        .sort("row", "dur_ns", "name", descending=[False, True, False])
     )
-    return tuple(KernelShare(name, count, dur_ns) for name, count, dur_ns in kernels.iter_rows())
+    found: dict[int, list[KernelShare]] = {}
+    for row, name, count, dur_ns in kernels.iter_rows():
+        found.setdefault(row, []).append(KernelShare(name, count, dur_ns))
+    return {row: tuple(shares) for row, shares in found.items()}
 
 
 def _share(device_ns: int, busy_ns: int) -> float | None:
@@ -180,16 +183,18 @@ _CALL_KEY: Final = [
 
 
 def _attention_rows(timeline: Timeline, calls: AttentionCalls, work: pl.DataFrame, busy_ns: int) -> list[Dispatch]:
-    signatures = {row["inputs"]: row for row in timeline.inputs.iter_rows(named=True)}
+    signatures = _signatures(timeline)
     grouped = calls.calls.with_columns(row=pl.struct(_CALL_KEY).rank("dense"))
-    kernels = calls.members.join(grouped.select("call", "row"), on="call").join(work, on="id")
-    kernels_of_row = kernels.partition_by("row", as_dict=True)
+    own = calls.members.join(grouped.select("call", "row"), on="call").join(work, on="id")
+    unions, kernels = _unions(own), _kernels(own)
+    witnesses = _kernels(own.filter(pl.col("family") == "attention"))
     rows = []
-    for key, group in grouped.group_by(_CALL_KEY, maintain_order=True):
-        facts: dict[str, Any] = dict(zip(_CALL_KEY, key, strict=True))
-        own = kernels_of_row.get((group["row"][0],), kernels.clear())
-        device_ns = _device_union(own)
-        recorded = signatures.get(facts["inputs"])
+    for key, group in grouped.group_by([*_CALL_KEY, "row"], maintain_order=True):
+        facts: dict[str, Any] = dict(zip([*_CALL_KEY, "row"], key, strict=True))
+        row = facts["row"]
+        device_ns = unions.get(row, 0)
+        host_ns = group["host_ns"].drop_nulls().to_list()
+        witness = witnesses[row][0].name if row in witnesses else None
         rows.append(
             Dispatch(
                 op=facts["op"],
@@ -201,17 +206,24 @@ def _attention_rows(timeline: Timeline, calls: AttentionCalls, work: pl.DataFram
                 count=group.height,
                 device_ns=device_ns,
                 share=_share(device_ns, busy_ns),
-                host_ns=sum(recorded_ns) if (recorded_ns := group["host_ns"].drop_nulls().to_list()) else None,
+                host_ns=sum(host_ns) if host_ns else None,
                 attribution=facts["attribution"],
                 evidence=facts["evidence"],
                 verdict=_verdict(facts["implementation"]),
-                inputs={k: recorded[k] for k in ("dims", "dtypes", "strides", "concrete")} if recorded else None,
-                reasons=(_observed(facts, own),),
-                kernels=_kernels(own),
+                inputs=signatures.get(facts["inputs"]),
+                reasons=(_observed(facts, witness),),
+                kernels=kernels.get(row, ()),
                 event_ids=tuple(group["event_id"].head(3)),
             )
         )
     return sorted(rows, key=lambda row: (-row.device_ns, -(row.host_ns or 0), row.event_ids))
+
+
+def _signatures(timeline: Timeline) -> dict[int, dict[str, str | None]]:
+    return {
+        row["inputs"]: {key: row[key] for key in ("dims", "dtypes", "strides", "concrete")}
+        for row in timeline.inputs.iter_rows(named=True)
+    }
 
 
 def _verdict(implementation: str) -> str:
@@ -220,9 +232,8 @@ def _verdict(implementation: str) -> str:
     return "unknown" if implementation in UNTOLD else "ok"
 
 
-def _observed(facts: dict[str, Any], work: pl.DataFrame) -> Reason:
-    """The reading of the trace in one sentence."""
-    kernel = next((share.name for share in _kernels(work.filter(pl.col("family") == "attention"))), None)
+def _observed(facts: dict[str, Any], kernel: str | None) -> Reason:
+    """The reading of the trace in one sentence; ``kernel`` is the longest attention kernel, if any ran."""
     sentence = {
         Evidence.KERNEL.value: f"kernel {kernel} ran" if kernel else "matrix products and a softmax ran under the op",
         Evidence.OP.value: "an op that only this path calls is recorded",
@@ -249,13 +260,17 @@ def _other_rows(timeline: Timeline, work: pl.DataFrame, busy_ns: int) -> list[Di
         .then(pl.lit(Attribution.ATTRIBUTED.value))
         .otherwise(pl.lit(Attribution.KERNEL_ONLY.value))
     )
-    signatures = {row["inputs"]: row for row in timeline.inputs.iter_rows(named=True)}
+    signatures = _signatures(timeline)
     key = ["op", "family", "implementation", "provider", "stage", "inputs", "attribution"]
+    keyed = described.sort("id").with_columns(row=pl.struct(key).rank("dense"))
+    unions, kernels = _unions(keyed), _kernels(keyed)
+    groups = keyed.group_by([*key, "row"], maintain_order=True).agg(
+        pl.len().alias("count"), event_ids=pl.col("id").head(3)
+    )
     rows = []
-    for values, group in described.sort("id").group_by(key, maintain_order=True):
-        facts: dict[str, Any] = dict(zip(key, values, strict=True))
-        device_ns = _device_union(group)
-        recorded = signatures.get(facts["inputs"])
+    for facts in groups.iter_rows(named=True):
+        device_ns = unions[facts["row"]]
+        unknown = facts["family"] == "unknown"
         rows.append(
             Dispatch(
                 op=facts["op"],
@@ -264,17 +279,17 @@ def _other_rows(timeline: Timeline, work: pl.DataFrame, busy_ns: int) -> list[Di
                 provider=facts["provider"],
                 direction="forward",
                 stage=facts["stage"],
-                count=group.height,
+                count=facts["count"],
                 device_ns=device_ns,
                 share=_share(device_ns, busy_ns),
                 host_ns=None,
                 attribution=facts["attribution"],
-                evidence=Evidence.NONE.value if facts["family"] == "unknown" else Evidence.KERNEL.value,
-                verdict="unknown" if facts["family"] == "unknown" else "ok",
-                inputs={k: recorded[k] for k in ("dims", "dtypes", "strides", "concrete")} if recorded else None,
+                evidence=Evidence.NONE.value if unknown else Evidence.KERNEL.value,
+                verdict="unknown" if unknown else "ok",
+                inputs=signatures.get(facts["inputs"]),
                 reasons=(),
-                kernels=_kernels(group),
-                event_ids=tuple(group["id"].head(3)),
+                kernels=kernels[facts["row"]],
+                event_ids=tuple(facts["event_ids"]),
             )
         )
     return sorted(rows, key=lambda row: (-row.device_ns, row.event_ids))

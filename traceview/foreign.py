@@ -14,7 +14,7 @@ from traceview.errors import UnreadableTraceError
 from traceview.wire import looks_like_perfetto, looks_like_xplane, was_stored_as_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Iterator
 
     from traceview.formats import Probe
 
@@ -101,22 +101,28 @@ def _is_ascend(probe: Probe) -> bool:
 
 def _search(probe: Probe, marks: tuple[bytes, ...]) -> bool:
     """Whether one of ``marks`` occurs in the first :data:`SEARCH_LIMIT` bytes of the text."""
-    from isal import igzip, isal_zlib
-
-    seen, tail = 0, b""
-    opened = igzip.open(probe.path, "rb") if probe.compression else open(probe.path, "rb")
-    with opened as file:
-        while seen < SEARCH_LIMIT:
-            try:
-                block: bytes = file.read(1 << 20)
-            except (EOFError, OSError, isal_zlib.error):
-                return False
-            if not block:
-                return False
-            if any(mark in tail + block for mark in marks):
-                return True
-            seen, tail = seen + len(block), block[-64:]
+    tail = b""
+    for block in _text_blocks(probe):
+        if any(mark in tail + block for mark in marks):
+            return True
+        tail = block[-64:]
     return False
+
+
+def _text_blocks(probe: Probe) -> Iterator[bytes]:
+    """The text in pieces, up to :data:`SEARCH_LIMIT`, or to where it cannot be decompressed."""
+    from isal import isal_zlib
+
+    unpack = isal_zlib.decompressobj(wbits=31).decompress if probe.compression else None
+    size = 0
+    with probe.path.open("rb") as file:
+        while size < SEARCH_LIMIT and (block := file.read(1 << 16)):
+            try:
+                text = block if unpack is None else unpack(block)
+            except isal_zlib.error:  # type: ignore[misc]  # the stub declares an instance
+                return
+            size += len(text)
+            yield text
 
 
 def _is_pickle(probe: Probe) -> bool:
@@ -157,6 +163,11 @@ def _is_tar(probe: Probe) -> bool:
 
 def _is_torch_trace_log(probe: Probe) -> bool:
     return bool(re.match(rb"[VIWE]\d{4} \d\d:\d\d:\d\d\.\d+ \d+ \S+\] \{", probe.text))
+
+
+def _is_html(probe: Probe) -> bool:
+    start = probe.text[:4096].lower()
+    return start.lstrip().startswith((b"<!doctype", b"<!--", b"<html")) and b"<html" in start
 
 
 def _is_text(probe: Probe) -> bool:
@@ -297,9 +308,7 @@ KINDS: Final = (
     Foreign(
         "html",
         "an HTML page",
-        lambda probe: bool(
-            re.match(rb"\s*(<!--.*?-->\s*)*<(!doctype html|html)", probe.text, re.IGNORECASE | re.DOTALL)
-        ),
+        _is_html,
         "A download link may have returned a login or error page; download the file itself.",
     ),
     Foreign("zip", "a zip archive", _starts(b"PK\x03\x04", b"PK\x05\x06"), "Unpack it and give the trace inside."),
@@ -342,6 +351,6 @@ FALLBACKS: Final = (
         _RECORD,
     ),
     Foreign("text", "text, not a trace", _is_text, _RECORD),
-    Foreign("binary", "a binary file of a kind traceview does not know", lambda probe: True, _RECORD),
+    Foreign("binary", "a binary file of a kind traceview does not know", lambda _: True, _RECORD),
 )
 """What to say when nothing else fits; the last one always does."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -33,7 +34,7 @@ def load(
         progress: Called with the share of the input that has been read, 0 to 1.
 
     Returns:
-        The timeline, with launches linked. Its report says what was skipped, repaired or left out.
+        The timeline, with launches linked and steps marked. Its report says what was skipped, repaired or left out.
 
     Raises:
         UsageError: a path does not exist or may not be read.
@@ -44,10 +45,9 @@ def load(
 
     paths = [path_or_paths] if isinstance(path_or_paths, (str, os.PathLike)) else list(path_or_paths)
     found = sources.find(paths, sniffing.installed_formats())
-    timelines, report = _parse_all(found.traces, progress)
+    timelines, report = _parse_all(found, progress)
     timeline = merging.merge(timelines)
-    notes = [*_skip_notes(found.skipped)]
-    timeline = finish(replace(timeline, report=(timeline.report + report).with_notes(*notes)))
+    timeline = finish(replace(timeline, report=timeline.report + report))
     if strict:
         require_clean(timeline.report)
     return timeline
@@ -74,14 +74,16 @@ def require_clean(report: ImportReport) -> None:
         )
 
 
-def _parse_all(found: Sequence[sources.Source], progress: Progress | None) -> tuple[list[Timeline], ImportReport]:
+def _parse_all(found: sources.Found, progress: Progress | None) -> tuple[list[Timeline], ImportReport]:
     """Read the files one after another: reading several at once would multiply the peak of memory."""
-    whole = sum(source.size for source in found) or 1
+    whole = sum(source.size for source in found.traces) or 1
     done = 0
     timelines: list[Timeline] = []
-    report = ImportReport()
+    report = ImportReport().with_notes(*_skip_notes(found.others))
+    for path, why in found.unreadable:
+        report = _without_file(report, path, why)
     first_failure: UnreadableTraceError | None = None
-    for source in found:
+    for source in found.traces:
         step = _share(progress, done / whole, source.size / whole) if progress else None
         done += source.size
         try:
@@ -90,9 +92,7 @@ def _parse_all(found: Sequence[sources.Source], progress: Progress | None) -> tu
             if source.named:
                 raise
             first_failure = first_failure or error
-            text = f"{source.path.name} could not be read and is left out: {error.why}"
-            report = report.with_notes(Note("file-unreadable", text, Trust.POOR))
-            report = report.with_counts(lost_file=Count(1, source.path.name))
+            report = _without_file(report, source.path, error.why)
             continue
         twin = next((one for one in timelines if merging.same_recording(one, timeline)), None)
         if twin is not None:
@@ -100,12 +100,17 @@ def _parse_all(found: Sequence[sources.Source], progress: Progress | None) -> tu
             report = report.with_notes(Note("duplicate-file", text))
             continue
         timelines.append(timeline)
-    if not timelines:
-        assert first_failure is not None, "find() returns at least one trace"
+    if first_failure and not timelines:
         raise first_failure
     if progress:
         progress(1.0)
     return timelines, report
+
+
+def _without_file(report: ImportReport, path: Path, why: str) -> ImportReport:
+    text = f"{path.name} could not be read and is left out: {why}"
+    report = report.with_notes(Note("file-unreadable", text, Trust.POOR))
+    return report.with_counts(lost_file=Count(1, path.name))
 
 
 def _share(progress: Progress, before: float, part: float) -> Progress:
@@ -116,7 +121,8 @@ def _share(progress: Progress, before: float, part: float) -> Progress:
 def _skip_notes(skipped: Sequence[tuple[Path, str]]) -> Iterable[Note]:
     if not skipped:
         return
-    kinds = Counter(why.removeprefix("this is ").rstrip(".") for _, why in skipped)
+    # The head of the title is enough here: `JSON, but not a trace: ...` becomes `JSON`.
+    kinds = Counter(re.split(r"[,:(]", why.removeprefix("this is ").rstrip("."))[0].strip() for _, why in skipped)
     listed = ", ".join(f"{n} x {kind}" if n > 1 else kind for kind, n in kinds.most_common(4))
     names = ", ".join(path.name for path, _ in skipped[:4]) + (" and more" if len(skipped) > 4 else "")
     files = "file is" if len(skipped) == 1 else "files are"

@@ -362,10 +362,9 @@ def _launch_notes(devices: tuple[DeviceBusy, ...], *, launched_only: bool) -> li
     orphans = sum(one.without_launch for one in devices)
     if not orphans:
         return []
+    pieces = "1 piece of device work has" if orphans == 1 else f"{orphans:,} pieces of device work have"
     if launched_only:
-        return [PartNote("devices", f"{orphans:,} pieces of device work without a launch in the file are left out.")]
-    text = (
-        f"{orphans:,} pieces of device work have no launch in the file but are counted; "
-        "--launched-only leaves them out."
-    )
-    return [PartNote("devices", text)]
+        return [PartNote("devices", f"{pieces} no launch in the file; left out, as --launched-only asks.")]
+    return [
+        PartNote("devices", f"{pieces} no launch in the file; counted all the same, --launched-only leaves it out.")
+    ]

@@ -185,7 +185,7 @@ DEVICES: Final = FrameSchema(
 
 INPUTS: Final = FrameSchema(
     "inputs",
-    "The distinct input signatures of ops. Each field is the JSON text as recorded; null: not recorded.",
+    "The distinct input signatures of ops. Each field is compact JSON text; null: not recorded.",
     (
         Column("inputs", pl.UInt32, "", "key"),
         Column("dims", pl.String, "", "list of dimension lists, one per argument", nullable=True),

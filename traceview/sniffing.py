@@ -109,7 +109,7 @@ def decompressed_head(data: bytes, limit: int = HEAD_BYTES) -> bytes:
     for at in range(0, len(data), 512):
         try:
             text += stream.decompress(data[at : at + 512], limit - len(text))
-        except isal_zlib.error:
+        except isal_zlib.error:  # type: ignore[misc]  # the stub declares an instance
             break
         if len(text) >= limit or stream.eof:
             break

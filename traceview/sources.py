@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +21,10 @@ MOST_FILES: Final = 4096
 """A folder with more files than this below it is a mistake, not a trace."""
 
 
+_UNREADABLE: Final = frozenset({"empty-file", "bad-gzip", "no-permission", "cannot-open"})
+"""Codes of files that may well have been traces."""
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """One trace file and the parser that claims it. ``named``: the user gave this very path."""
@@ -33,10 +37,17 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Result of :func:`find`: the traces, and the other files with the reason why each was left out."""
+    """Result of :func:`find`.
+
+    Attributes:
+        traces: The trace files.
+        others: Files beside them that are no traces, each with what it is.
+        unreadable: Files beside them that nothing can be said of (empty, damaged, no permission), with the reason.
+    """
 
     traces: tuple[Source, ...]
-    skipped: tuple[tuple[Path, str], ...] = field(default=())
+    others: tuple[tuple[Path, str], ...]
+    unreadable: tuple[tuple[Path, str], ...]
 
 
 def find(paths: Iterable[str | os.PathLike[str]], formats: Sequence[Format]) -> Found:
@@ -54,7 +65,7 @@ def find(paths: Iterable[str | os.PathLike[str]], formats: Sequence[Format]) -> 
         UnreadableTraceError: a named file is no trace, or a folder or pattern has none.
     """
     traces: dict[Path, Source] = {}
-    skipped: dict[Path, str] = {}
+    skipped: dict[Path, TraceviewError] = {}
     given = [os.fspath(path) for path in paths]
     if not given:
         raise UsageError("no-trace", why="no trace was given.", next_step="Give the path of a trace.")
@@ -69,10 +80,17 @@ def find(paths: Iterable[str | os.PathLike[str]], formats: Sequence[Format]) -> 
             seen = sniffing.probe(path)
             parser = sniffing.recognise(seen, formats)
             traces.setdefault(path.resolve(), Source(path, parser, seen.size, named=True))
-    return Found(tuple(traces.values()), tuple(skipped.items()))
+    unreadable = {path: error for path, error in skipped.items() if error.code in _UNREADABLE}
+    return Found(
+        traces=tuple(traces.values()),
+        others=tuple((path, error.why) for path, error in skipped.items() if path not in unreadable),
+        unreadable=tuple((path, error.why) for path, error in unreadable.items()),
+    )
 
 
-def _add_folder(folder: Path, formats: Sequence[Format], traces: dict[Path, Source], skipped: dict[Path, str]) -> None:
+def _add_folder(
+    folder: Path, formats: Sequence[Format], traces: dict[Path, Source], skipped: dict[Path, TraceviewError]
+) -> None:
     try:
         first_level = [entry for entry in folder.iterdir() if _is_visible_file(entry)]
     except OSError as error:
@@ -107,7 +125,11 @@ def _files_below(folder: Path) -> list[Path]:
 
 
 def _add_all(
-    where: str, files: list[Path], formats: Sequence[Format], traces: dict[Path, Source], skipped: dict[Path, str]
+    where: str,
+    files: list[Path],
+    formats: Sequence[Format],
+    traces: dict[Path, Source],
+    skipped: dict[Path, TraceviewError],
 ) -> None:
     """Add the traces among ``files``; if there is none, say what they are instead."""
     found = False
@@ -122,7 +144,7 @@ def _add_all(
             found = True
             traces.setdefault(path.resolve(), Source(path, parser, seen.size, named=False))
     if found or not files:
-        skipped.update((path, error.why) for path, error in reasons)
+        skipped.update(reasons)
     if found:
         return
     if len(reasons) == 1:

@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import polars as pl
 
-from traceview.timeline import Timeline
+if TYPE_CHECKING:
+    from traceview.timeline import Timeline
 
 STEP_NAME: Final = r"^ProfilerStep\s*#(\d+)$"
 

@@ -42,7 +42,7 @@ _MAX_STEPS_WITH_SHAPES: Final = 64
 """The same where shapes prove the chain: a relative position bias alone takes some twenty."""
 
 _SKIP, _PLAIN, _PRODUCT, _SOFTMAX, _BREAK = range(5)
-_PLAIN_FAMILIES: Final = ("elementwise", "reduce", "rng", "index", "fusion", "quantize", "rope")
+_PLAIN_FAMILIES: Final = ("elementwise", "reduce", "rng", "fusion", "quantize", "rope")
 
 
 def find_chains(

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import polars as pl
+
+from traceview import schema
+from traceview.building import Lookups, build
 from traceview.parsers.kineto import about
 from traceview.parsers.kineto.categories import (
     COMPILE_NAME,
@@ -16,15 +20,13 @@ from traceview.parsers.kineto.categories import (
     SYNC_CALL,
 )
 from traceview.parsers.kineto.owners import Owners, find_owners
-
-from traceview import schema
-from traceview.building import Lookups, build
 from traceview.timeline import Count, ImportReport, Note, Timeline, Trust
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
+
     from traceview.parsers.kineto.raw import RawTrace
 
 _INPUT_ARGS: Final = {
@@ -244,8 +246,21 @@ def _inputs(raw: RawTrace, rows: NDArray[np.intp]) -> tuple[pl.Series, pl.DataFr
     key_of_row[keyed["row"].to_numpy()] = keyed["inputs"].to_numpy()
     keys = pl.Series(key_of_row[rows]).replace(-1, None).cast(pl.UInt32)
     return keys, distinct.select(
-        pl.col("inputs").cast(pl.UInt32), *(pl.col(column).cast(pl.String) for column in _INPUT_ARGS)
+        pl.col("inputs").cast(pl.UInt32),
+        *(_compact(distinct[column].cast(pl.String)).alias(column) for column in _INPUT_ARGS),
     )
+
+
+def _compact(texts: pl.Series) -> pl.Series:
+    """JSON texts without their white space: some writers indent every number of a shape onto a line of its own."""
+    spaced = texts.drop_nulls().unique()
+    compact: dict[str, str] = {}
+    for text in spaced.filter(spaced.str.contains(r"\s")):
+        try:
+            compact[text] = json.dumps(json.loads(text), separators=(",", ":"))
+        except (ValueError, RecursionError):
+            continue
+    return texts.replace(compact) if compact else texts
 
 
 def _origin_unix_ns(raw: RawTrace, origin: int, rows: NDArray[np.intp]) -> int | None:

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import polars as pl
-from traceview.parsers.kineto.raw import LABEL_BASE
 
 from traceview import schema
+from traceview.parsers.kineto.raw import LABEL_BASE
 from traceview.timeline import Count, Note, Trust
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
     from traceview.parsers.kineto.raw import RawTrace
 
 _NULL: Final = np.iinfo(np.int64).min

@@ -143,10 +143,14 @@ def test_products_on_another_stream_prove_nothing() -> None:
 
 
 def test_a_bias_looked_up_in_between_passes_by_shapes_only() -> None:
-    lookup = run(15, 77, "aten::embedding", "void at::native::(anonymous namespace)::vectorized_gather_kernel<16, long>(char*)")
+    lookup = run(
+        15, 77, "aten::embedding", "void at::native::(anonymous namespace)::vectorized_gather_kernel<16, long>(char*)"
+    )
     (row,) = attention(*by_hand(0), *lookup)
     assert row.evidence == "shapes"
-    plain = [Event(**{**{f: getattr(e, f) for f in e.__dataclass_fields__}, "dims": None}) for e in [*by_hand(0), *lookup]]
+    plain = [
+        Event(**{**{f: getattr(e, f) for f in e.__dataclass_fields__}, "dims": None}) for e in [*by_hand(0), *lookup]
+    ]
     assert attention(*plain) == []
 
 

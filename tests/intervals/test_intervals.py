@@ -38,6 +38,13 @@ def test_union_counts_every_nanosecond_once(items: Pairs) -> None:
     assert intervals.total(*arrays(items)) == len(points(items))
 
 
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 60), st.integers(0, 60)), min_size=1, max_size=20))
+def test_grouped_total_is_a_total_per_group(rows: list[tuple[int, int, int]]) -> None:
+    groups, starts, ends = (np.array(column, np.int64) for column in zip(*rows, strict=True))
+    expected = [len(points([(a, b) for g, a, b in rows if g == group])) for group in range(max(groups) + 1)]
+    assert intervals.grouped_total(groups, starts, ends).tolist() == expected
+
+
 @given(pairs, pairs)
 def test_subtract_and_intersect_agree_with_sets(a: Pairs, b: Pairs) -> None:
     left = intervals.subtract(arrays(a), arrays(b))

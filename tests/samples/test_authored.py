@@ -133,8 +133,8 @@ def test_stage_times_in_the_truth_table(file):
 
 KERNELS_OF = {
     ("flash-2", "pytorch"): "pytorch_flash::flash_fwd", ("flash-2", "flash-attn"): "void flash::flash_fwd",
-    ("mem-efficient", "pytorch"): "fmha_cutlassF", ("cudnn", "pytorch"): "native_sdpa", ("triton", "vllm"): "kernel_unified",
-    ("aotriton", "pytorch"): "attn_fwd",
+    ("mem-efficient", "pytorch"): "fmha_cutlassF", ("cudnn", "cudnn"): "native_sdpa", ("triton", "vllm"): "kernel_unified",
+    ("aotriton", "aotriton"): "attn_fwd",
 }  # fmt: skip
 
 
@@ -178,6 +178,22 @@ def test_the_pair_differs_in_denoise_alone():
     assert times["denoise"][0] > 5 * times["denoise"][1]
 
 
+def test_gaps_are_what_no_work_covers():
+    file = File("gaps-and-copies.cuda-authored.json")
+    gaps = [(gap["start_ns"], gap["start_ns"] + gap["dur_ns"]) for gap in file.truth["gaps"]]
+    assert Counter(gap["during"].partition("#")[0] for gap in file.truth["gaps"]) == {
+        "metrics": 4,
+        "enumerate(DataLoader)": 3,
+    }
+    spans = [file.span(w) for w in file.work]
+    assert union_ns([*spans, *gaps]) == union_ns(spans) + sum(end - start for start, end in gaps)
+    whole = (min(spans)[0], max(end for _, end in spans))
+    rest = whole[1] - whole[0] - union_ns([*spans, *gaps])
+    assert 0 <= rest < 100_000 * len(spans)  # what is left are pauses shorter than a gap
+    copies = Counter(w["args"]["bytes"] for w in file.work if w["name"] == "Memcpy HtoD (Pageable -> Device)")
+    assert copies == {8 << 20: 4, file.truth["repeated_host_to_device_bytes"]: 4}
+
+
 def test_both_ranks_leave_the_all_reduce_together():
     ranks = [File(f"two-ranks/rank{rank}.cuda-authored.json") for rank in (0, 1)]
     assert ranks[0].content["baseTimeNanoseconds"] != ranks[1].content["baseTimeNanoseconds"]
@@ -203,3 +219,9 @@ def test_samples_are_built_to_the_same_bytes(tmp_path):
             # Another zlib may compress to other bytes; the content must not change.
             new, old = gzip.decompress(new), gzip.decompress(old)
         assert new == old, f"{kept} is out of date: run python sample_traces/make.py"
+
+
+def test_the_example_of_the_index_runs(capsys):
+    example = (FOLDER / "README.md").read_text().split("```python\n")[1].split("```")[0]
+    exec(compile(example, "README.md", "exec"), {})  # noqa: S102
+    assert json.loads(capsys.readouterr().out)["traceEvents"][2]["name"] == "aten::mm"

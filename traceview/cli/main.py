@@ -7,7 +7,7 @@ import os
 import sys
 import traceback
 from importlib import import_module
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from traceview import __version__
 from traceview.errors import ExitCode, TraceviewError
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
     from traceview.cli.command import Answer, Command
 
-COMMANDS: Final = ("report", "kernels")
+COMMANDS: Final = ("check_dispatch", "report", "kernels")
 """Modules of this package, in the order of the help."""
 
 INTERRUPTED: Final = 130
 """What a shell reports for a program ended by Ctrl-C."""
 
 _EXIT_CODES: Final = (
-    "exit codes: 0 it holds, 1 it does not hold, 2 cannot run (usage, unreadable trace, defect), "
-    "3 the trace cannot tell"
+    "Exit codes: 0 it holds, 1 it does not hold, 2 cannot run (usage, unreadable trace, defect), "
+    "3 the trace cannot tell."
 )
 _ISSUES: Final = "please report it with the output of the same command and --debug"
 
@@ -61,7 +61,6 @@ def _run(command: Command, options: argparse.Namespace) -> int:
     try:
         answer = command.run(options)
         _write(answer)
-        return answer.code
     except TraceviewError as error:
         if options.debug:
             traceback.print_exc()
@@ -81,6 +80,14 @@ def _run(command: Command, options: argparse.Namespace) -> int:
         first_line = next(iter(str(error).splitlines()), "")
         _complain(f"defect in traceview ({type(error).__name__}: {first_line}); {_ISSUES}.")
         return ExitCode.CANNOT_RUN
+    return answer.code
+
+
+class _HelpFormatter(argparse.HelpFormatter):
+    """The usual help, with room for the longest command before its summary."""
+
+    def __init__(self, prog: str, **more: Any) -> None:
+        super().__init__(prog, max_help_position=30, **more)
 
 
 def build_parser(commands: Sequence[Command]) -> argparse.ArgumentParser:
@@ -89,6 +96,7 @@ def build_parser(commands: Sequence[Command]) -> argparse.ArgumentParser:
         prog="traceview",
         description="Which kernel actually ran, where the time went, and why. Reads traces of the PyTorch profiler.",
         epilog=f"traceview COMMAND --help shows the options of a command. {_EXIT_CODES}",
+        formatter_class=_HelpFormatter,
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"traceview {__version__}")
@@ -99,6 +107,7 @@ def build_parser(commands: Sequence[Command]) -> argparse.ArgumentParser:
             help=command.SUMMARY,
             description=command.DESCRIPTION,
             epilog=_EXIT_CODES,
+            formatter_class=_HelpFormatter,
             allow_abbrev=False,
         )
         command.add_options(own)

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 from traceview.render.units import counted
 
 if TYPE_CHECKING:
-    from traceview.report import Device, ImportSummary, TraceInfo
-
     from traceview.render.page import Page
+    from traceview.report import Device, ImportSummary, TraceInfo
 
 
 def write_conditions(page: Page, trace: TraceInfo, summary: ImportSummary) -> None:

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from traceview.busy import DeviceBusy
+    from traceview.dispatch import Dispatch
+    from traceview.errors import ExitCode
+    from traceview.findings import Finding
+    from traceview.gate import CheckResult
     from traceview.report import Device, ImportSummary, KernelReport, KernelUse, PartNote, Report, Step, TraceInfo
 
 NOT_ANALYSED_YET: Final = ("stages", "gaps", "recompiles", "transfers", "findings")
@@ -67,6 +71,81 @@ def kernels_document(result: KernelReport, shown: Sequence[KernelUse] | None) ->
         "families": None if result.families is None else [family_part(one) for one in result.families],
         "import_report": import_part(result.import_report),
         "notes": notes_part(result.notes),
+    }
+
+
+def check_document(
+    result: CheckResult, trace: TraceInfo, summary: ImportSummary, exit_code: ExitCode
+) -> dict[str, Any]:
+    """``traceview.check-dispatch/1``; ``exit_code`` is what the program ends with, options considered."""
+    return {
+        "schema": "traceview.check-dispatch/1",
+        "verdict": result.verdict.value,
+        "summary": result.summary,
+        "exit_code": int(exit_code),
+        "trace": trace_part(trace),
+        "busy_ns": result.table.busy_ns,
+        "dispatches": [_dispatch(row) for row in result.table.dispatches] if result.table.dispatches else None,
+        "expectations": None,
+        "findings": [finding_part(finding) for finding in result.findings],
+        "unidentified": {"device_ns": result.table.unknown_ns, "names": list(result.table.unknown_names)},
+        "import_report": import_part(summary),
+        "notes": [
+            {"part": "expectations", "text": "No expectations were given: the built-in policy was applied."},
+            *(
+                []
+                if result.table.dispatches
+                else [{"part": "dispatches", "text": "The trace has no device work and no op that asks for attention."}]
+            ),
+        ],
+    }
+
+
+def finding_part(finding: Finding) -> dict[str, Any]:
+    """One finding, the same in every document."""
+    return {
+        "code": finding.code,
+        "severity": finding.severity.value,
+        "title": finding.title,
+        "where": finding.where,
+        "evidence": list(finding.evidence),
+        "cost_ns": finding.cost_ns,
+        "confidence": finding.confidence.value,
+        "fix": finding.fix,
+        "false_alarm_if": finding.false_alarm_if,
+    }
+
+
+def _dispatch(row: Dispatch) -> dict[str, Any]:
+    return {
+        "op": row.op,
+        "family": row.family,
+        "implementation": row.implementation,
+        "provider": row.provider,
+        "direction": row.direction,
+        "stage": row.stage,
+        "count": row.count,
+        "device_ns": row.device_ns,
+        "share": row.share,
+        "host_ns": row.host_ns,
+        "attribution": row.attribution,
+        "evidence": row.evidence,
+        "verdict": row.verdict,
+        "inputs": row.inputs,
+        "reasons": [
+            {
+                "rule": reason.rule,
+                "status": reason.status,
+                "text": reason.text,
+                "evidence": reason.evidence,
+                "source": reason.source,
+            }
+            for reason in row.reasons
+        ],
+        "kernels": [
+            {"name": kernel.name, "count": kernel.count, "device_ns": kernel.device_ns} for kernel in row.kernels
+        ],
+        "event_ids": list(row.event_ids),
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from traceview.render.conditions import write_conditions
 from traceview.render.page import Column, Page
@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from traceview.report import KernelReport, KernelUse
+
+
+NO_ARITHMETIC: Final = frozenset({"collective", "memcpy", "memset"})
 
 
 def write_kernel_report(
@@ -33,8 +36,8 @@ def write_kernel_report(
     page.heading("Device time by family")
     write_families(page, result.families)
     distinct = sum(family in (None, one.family) for one in result.kernels)
-    what = f"kernels of family {family}" if family else "kernels"
-    page.heading(what.capitalize() if len(shown) == distinct else f"{len(shown):,} of {distinct:,} {what}")
+    asked = f"kernels of family {family}" if family else "kernels"
+    page.heading(asked.capitalize() if len(shown) == distinct else f"{len(shown):,} of {distinct:,} {asked}")
     write_kernels(page, shown, details=True, full_names=full_names)
     page.remark(_explain(result))
 
@@ -88,8 +91,8 @@ def write_kernels(page: Page, kernels: Sequence[KernelUse], *, details: bool = F
             total,
             f"{one.count:,}",
             mean,
-            tensor_core(one.tensor_core),
-            f"{one.family}/{one.implementation}" if one.implementation else one.family,
+            tensor_core(one),
+            what(one),
             *([one.provider or "-"] if details else []),
             one.name,
         ]
@@ -108,9 +111,16 @@ def _with_busy(
     return [columns[0], Column("busy", number=True), *columns[1:]], added
 
 
-def tensor_core(used: bool | None) -> str:
-    """Whether a kernel runs on tensor cores, in one word."""
-    return "?" if used is None else "yes" if used else "no"
+def what(use: KernelUse) -> str:
+    """What a kernel is: ``attention/flash-2``, or the family alone."""
+    return f"{use.family}/{use.implementation}" if use.implementation else use.family
+
+
+def tensor_core(use: KernelUse) -> str:
+    """Whether a kernel runs on tensor cores, in one word; ``-`` where there is nothing to multiply."""
+    if use.tensor_core is None:
+        return "-" if use.family in NO_ARITHMETIC else "?"
+    return "yes" if use.tensor_core else "no"
 
 
 def _verdict(result: KernelReport) -> str:
@@ -125,5 +135,5 @@ def _verdict(result: KernelReport) -> str:
     return (
         f"{counted(len(result.kernels), 'kernel')} in {counted(runs, 'run')}, "
         f"{duration(sum(one.total_ns for one in result.kernels))} of device time. "
-        f"The longest in total is {percent(first.share)}: {first.family}."
+        f"Longest in total: {what(first)}, {percent(first.share)}."
     )

@@ -14,9 +14,10 @@ _SAYS_LITTLE: Final = re.compile(r"\(anonymous namespace\)::|\b(at::native|at|c1
 _NAMESPACE: Final = re.compile(r"\b[A-Za-z_]\w*::(?=\w)")
 _LITERAL: Final = re.compile(r"(\(\w+\))?-?\d+\w*|true|false")
 ELLIPSIS: Final = "..."
-_GENERIC: Final = re.compile(
-    r"(elementwise_kernel\w*|reduce_kernel|multi_tensor_apply_kernel|[^\w]Kernel2?|device_kernel)$"
-)
+_WRAPPER: Final = re.compile(r"^cutlass::(Kernel2?|device_kernel)$")
+"""Kernels that are nothing but a call of their argument."""
+
+_GENERIC: Final = re.compile(r"(elementwise_kernel\w*|reduce_kernel|multi_tensor_apply_kernel)$")
 """Kernels that are frames for any work: their argument names the work, so it is worth more than their own name."""
 
 LEAST_ARGUMENT: Final = 8
@@ -24,9 +25,9 @@ LEAST_ARGUMENT: Final = 8
 
 
 def plain(text: str) -> str:
-    """``text`` without what a terminal would obey: names in a trace are whatever its author wrote.
+    r"""``text`` without what a terminal would obey: names in a trace are whatever its author wrote.
 
-    Control characters and marks that change the direction of text are shown as ``\\x1b``.
+    Control characters and marks that change the direction of text are shown as ``\x1b``.
     """
     return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
 
@@ -56,6 +57,10 @@ def kernel_name(name: str, width: int) -> str:
                 text = _collapsed(text, depth)
         if len(text) > width:
             text = _with_first_argument(text, width)
+    if len(text) > width:
+        text = text.removesuffix(f"<{ELLIPSIS}>")
+    if len(text) > width:
+        text = text[text.rfind("::") + 2 :] if re.fullmatch(r"[\w:]+", text) and "::" in text else text
     return middle_cut(text, width)
 
 
@@ -66,9 +71,13 @@ def _with_first_argument(text: str, width: int) -> str:
     arguments = _split(text[start + 1 : end])
     telling = next((one for one in arguments if not _LITERAL.fullmatch(one)), "")
     more = f", {ELLIPSIS}" if len(arguments) > 1 else ""
+    if telling and _WRAPPER.search(outer):
+        return middle_cut(telling, width)
     if _GENERIC.search(outer) and len(outer) > width // 2:
         outer = middle_cut(outer, width // 2)
     room = width - len(outer) - len(rest) - 2
+    if len(telling) > room - len(more):
+        telling = telling.partition("<")[0]
     if telling and room >= min(len(telling), LEAST_ARGUMENT) + len(more):
         return f"{outer}<{middle_cut(telling, room - len(more))}{more}>{rest}"
     return f"{outer}<{ELLIPSIS}>{rest}"

@@ -28,7 +28,7 @@ GAP: Final = "  "
 _UNIT: Final = re.compile(r"(\d) (%|ns|us|ms|s)(?!\w)")
 """A number and its unit stay on one line."""
 
-LEAST_NAME: Final = 24
+LEAST_NAME: Final = 16
 """Columns that a name keeps even where the row then does not fit."""
 
 
@@ -68,12 +68,13 @@ class Page:
         """The answer in one or two sentences."""
         self._lines(text, style=style)
 
-    def facts(self, facts: Iterable[tuple[str, str]]) -> None:
+    def facts(self, facts: Iterable[tuple[str, str]], *, blank: bool = True) -> None:
         """``name  value`` lines; long values continue below their own start."""
         rows = [(name, plain(value)) for name, value in facts if value]
         if not rows:
             return
-        self.blank()
+        if blank:
+            self.blank()
         at = INDENT + max(len(name) for name, _ in rows) + 2
         for name, value in rows:
             first, *rest = textwrap.wrap(value, max(self.width - at, 20), break_on_hyphens=False) or [""]
@@ -81,10 +82,10 @@ class Page:
             for line in rest:
                 self._print(Text(" " * at + line))
 
-    def heading(self, text: str) -> None:
+    def heading(self, text: str, style: str = "bold") -> None:
         """A section title, set off by an empty line."""
         self.blank()
-        self._print(Text(text, style="bold"))
+        self._lines(text, style=style)
 
     def blank(self) -> None:
         """An empty line."""
@@ -98,9 +99,15 @@ class Page:
         """One item of a list."""
         self._lines(text, indent=INDENT, first="- ", style=style)
 
-    def table(self, columns: Sequence[Column], rows: Iterable[Sequence[str | Text]]) -> None:
-        """Rows under headings, numbers right-aligned; the name column is shortened so that each row fits."""
-        cells = [[cell if isinstance(cell, Text) else Text(plain(cell)) for cell in row] for row in rows]
+    def table(self, columns: Sequence[Column], rows: Iterable[Sequence[str | Text] | str]) -> None:
+        """Rows under headings, numbers right-aligned; the name column is shortened so that each row fits.
+
+        Args:
+            columns: The columns.
+            rows: One cell per column, or one text that stands above the rows it is about.
+        """
+        lines = [row if isinstance(row, str) else [_cell(cell) for cell in row] for row in rows]
+        cells = [line for line in lines if not isinstance(line, str)]
         widths = [
             max([cell_len(column.heading), *(row[at].cell_len for row in cells)]) for at, column in enumerate(columns)
         ]
@@ -111,8 +118,11 @@ class Page:
                 for row in cells:
                     row[at] = Text(kernel_name(row[at].plain, widths[at]), row[at].style)
         self._row([Text(column.heading, style="dim") for column in columns], widths, columns)
-        for row in cells:
-            self._row(row, widths, columns)
+        for line in lines:
+            if isinstance(line, str):
+                self._print(Text(" " * INDENT + kernel_name(line, self.width - INDENT)))
+            else:
+                self._row(line, widths, columns)
 
     def _row(self, cells: Sequence[Text], widths: Sequence[int], columns: Sequence[Column]) -> None:
         line = Text(" " * INDENT)
@@ -137,3 +147,7 @@ class Page:
     def _print(self, text: Text) -> None:
         text.rstrip()
         self._console.print(text, soft_wrap=True)
+
+
+def _cell(cell: str | Text) -> Text:
+    return cell if isinstance(cell, Text) else Text(plain(cell))

@@ -1,0 +1,301 @@
+"""Rows of one stretch of a file, and how the stretches of a file become one :class:`~.raw.RawTrace`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import polars as pl
+
+from .raw import EVENT_COLUMNS, LABEL_BASE, RawTrace
+from .tally import Tally
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+TEXT_COLUMNS: Final = ("ph", "cat", "name")
+NUMBER_COLUMNS: Final = ("pid", "tid", "ts_ns", "dur_ns", "flow_id")
+LABELLED_COLUMNS: Final = ("pid", "tid", "flow_id")
+MAX_ARGUMENT_NAMES: Final = 4096
+"""Different argument names of one file; a real one has fewer than 200."""
+
+NULL: Final = -(1 << 63)
+"""Stands for a missing number; no field of an event can have this value."""
+NULL_CODE: Final = 0xFFFFFFFF
+"""Stands for a missing text."""
+_MAX_LABELS: Final = 1 << 40
+
+
+@dataclass(slots=True)
+class Piece:
+    """The rows of one stretch of a file.
+
+    Attributes:
+        height: Number of rows.
+        texts: ``ph``, ``cat`` and ``name`` as codes of Categorical (uint32), or :data:`NULL_CODE`.
+        numbers: The integer columns (int64), or :data:`NULL`; labels are ``LABEL_BASE`` + index into ``labels`` of
+            this piece.
+        int_args: Argument name to rows (counted from the start of the piece) and values.
+        text_args: Argument name to rows and codes of Categorical.
+        labels: Texts of ``pid``, ``tid`` and ``id``.
+    """
+
+    height: int
+    texts: dict[str, NDArray[np.uint32]]
+    numbers: dict[str, NDArray[np.int64]]
+    int_args: dict[str, tuple[NDArray[Any], NDArray[np.int64]]]
+    text_args: dict[str, tuple[NDArray[Any], NDArray[np.uint32]]]
+    labels: list[str] = field(default_factory=list)
+
+
+def codes_of(texts: pl.Series) -> NDArray[np.uint32]:
+    """The codes of texts as Categorical. They are valid as long as some Categorical series exists."""
+    physical = texts.cast(pl.Categorical).to_physical()
+    if physical.null_count():
+        physical = physical.fill_null(NULL_CODE)
+    return physical.to_numpy()
+
+
+class Rows:
+    """Rows collected one by one; :meth:`piece` turns them into columns."""
+
+    def __init__(self) -> None:
+        self.columns: dict[str, list[Any]] = {name: [] for name in EVENT_COLUMNS}
+        self.int_args: dict[str, tuple[list[int], list[int]]] = {}
+        self.text_args: dict[str, tuple[list[int], list[str]]] = {}
+        self._labels: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self.columns["ph"])
+
+    def label(self, text: str) -> int:
+        """The number that stands for a text ``pid``, ``tid`` or ``id``."""
+        return LABEL_BASE + self._labels.setdefault(text, len(self._labels))
+
+    def add_int(self, name: str, value: int) -> None:
+        """Give the row that comes next a whole-number argument."""
+        rows, values = self.int_args.setdefault(name, ([], []))
+        rows.append(len(self))
+        values.append(value)
+
+    def add_text(self, name: str, text: str) -> None:
+        """Give the row that comes next an argument as JSON text."""
+        rows, values = self.text_args.setdefault(name, ([], []))
+        rows.append(len(self))
+        values.append(text)
+
+    def add(self, **cells: Any) -> None:
+        """Finish the row."""
+        for name, column in self.columns.items():
+            column.append(cells[name])
+
+    def piece(self) -> Piece:
+        """The rows as columns."""
+        columns = self.columns
+        return Piece(
+            height=len(self),
+            texts={name: codes_of(pl.Series(columns[name], dtype=pl.String)) for name in TEXT_COLUMNS},
+            numbers={
+                name: np.array([NULL if cell is None else cell for cell in columns[name]], np.int64)
+                for name in NUMBER_COLUMNS
+            },
+            int_args={
+                name: (np.array(rows, np.uint32), np.array(values, np.int64))
+                for name, (rows, values) in self.int_args.items()
+            },
+            text_args={
+                name: (np.array(rows, np.uint32), codes_of(pl.Series(values, dtype=pl.String)))
+                for name, (rows, values) in self.text_args.items()
+            },
+            labels=list(self._labels),
+        )
+
+
+def interleave(first: Piece, first_at: NDArray[np.int64], second: Piece, second_at: NDArray[np.int64]) -> Piece:
+    """The rows of two pieces as one piece, each row at the position given for it (a permutation in all)."""
+    height = first.height + second.height
+    shift = len(first.labels)
+
+    def placed(one: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
+        out = np.empty(height, one.dtype)
+        out[first_at] = one
+        out[second_at] = other
+        return out
+
+    def merged(
+        one: dict[str, tuple[NDArray[Any], NDArray[Any]]], other: dict[str, tuple[NDArray[Any], NDArray[Any]]]
+    ) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
+        out = {}
+        for name in {**one, **other}:
+            parts = [
+                (at[cells[name][0]], cells[name][1])
+                for at, cells in ((first_at, one), (second_at, other))
+                if name in cells
+            ]
+            rows = np.concatenate([part[0] for part in parts])
+            order = np.argsort(rows, kind="stable")
+            out[name] = (rows[order], np.concatenate([part[1] for part in parts])[order])
+        return out
+
+    numbers = {}
+    for name in NUMBER_COLUMNS:
+        other = second.numbers[name]
+        if name in LABELLED_COLUMNS:
+            other = np.where(_is_label(other), other + shift, other)
+        numbers[name] = placed(first.numbers[name], other)
+    return Piece(
+        height=height,
+        texts={name: placed(first.texts[name], second.texts[name]) for name in TEXT_COLUMNS},
+        numbers=numbers,
+        int_args=merged(first.int_args, second.int_args),
+        text_args=merged(first.text_args, second.text_args),
+        labels=first.labels + second.labels,
+    )
+
+
+def _is_label(values: NDArray[np.int64]) -> NDArray[np.bool_]:
+    return (values < LABEL_BASE + _MAX_LABELS) & (values != NULL)
+
+
+class _Growing:
+    """An array that grows at its end, without a second copy of all of it."""
+
+    __slots__ = ("_array", "_used")
+
+    def __init__(self, dtype: Any) -> None:
+        self._array = np.empty(0, dtype)
+        self._used = 0
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self._array.dtype
+
+    def append(self, values: NDArray[Any]) -> None:
+        end = self._used + len(values)
+        if end > len(self._array):
+            self._array.resize(max(end, len(self._array) + (len(self._array) >> 3)), refcheck=False)
+        self._array[self._used : end] = values
+        self._used = end
+
+    def widen(self, dtype: Any) -> None:
+        self._array = self._array[: self._used].astype(dtype)
+
+    def take(self) -> NDArray[Any]:
+        return self._array[: self._used]
+
+
+class _ArgumentColumn:
+    """Rows and values of one argument, the values as narrow as they allow."""
+
+    __slots__ = ("rows", "values")
+
+    def __init__(self, dtype: Any) -> None:
+        self.rows = _Growing(np.uint32)
+        self.values = _Growing(dtype)
+
+    def append(self, rows: NDArray[Any], values: NDArray[Any]) -> None:
+        if self.values.dtype == np.int32 and not _fits_int32(values):
+            self.values.widen(np.int64)
+        self.rows.append(rows)
+        self.values.append(values)
+
+
+def _fits_int32(values: NDArray[Any]) -> bool:
+    return not len(values) or (int(values.min()) >= -(1 << 31) and int(values.max()) < 1 << 31)
+
+
+class Assembly:
+    """Collects the pieces of a file in file order."""
+
+    def __init__(self) -> None:
+        self.height = 0
+        # Codes are valid while some Categorical series exists: this one does until the end.
+        self._anchor = pl.Series([""], dtype=pl.Categorical)
+        self._columns = {
+            name: _Growing(np.uint32 if name in TEXT_COLUMNS else np.int64) for name in EVENT_COLUMNS
+        }
+        self._ints: dict[str, _ArgumentColumn] = {}
+        self._strings: dict[str, _ArgumentColumn] = {}
+        self._labels: dict[str, int] = {}
+        self._names: set[str] = set()
+
+    def append(self, piece: Piece, tally: Tally) -> None:
+        """Add the piece that follows in the file; its arrays may be changed."""
+        if piece.labels:
+            self._relabel(piece)
+        for name in TEXT_COLUMNS:
+            self._columns[name].append(piece.texts[name])
+        for name in NUMBER_COLUMNS:
+            self._columns[name].append(piece.numbers[name])
+        for name, (rows, values) in piece.int_args.items():
+            if self._admit(name, len(rows), tally):
+                self._ints.setdefault(name, _ArgumentColumn(np.int32)).append(rows + self.height, values)
+        for name, (rows, codes) in piece.text_args.items():
+            if self._admit(name, len(rows), tally):
+                self._strings.setdefault(name, _ArgumentColumn(np.uint32)).append(rows + self.height, codes)
+        self.height += piece.height
+
+    def finish(self, head: Mapping[str, Any], tally: Tally, *, truncated: bool) -> RawTrace:
+        """The whole file. Columns are made one after the other, so that no two copies of all of them exist."""
+        return RawTrace(
+            events=pl.DataFrame([_series(name, self._columns.pop(name).take()) for name in EVENT_COLUMNS]),
+            int_args=_Arguments(self._ints, self._anchor),
+            text_args=_Arguments(self._strings, self._anchor),
+            labels=tuple(self._labels),
+            head=head,
+            counts=tally.as_dict(),
+            truncated=truncated,
+        )
+
+    def _admit(self, name: str, cases: int, tally: Tally) -> bool:
+        if name not in self._names:
+            if len(self._names) >= MAX_ARGUMENT_NAMES:
+                tally.add("lost-argument", name, cases)
+                return False
+            self._names.add(name)
+        return True
+
+    def _relabel(self, piece: Piece) -> None:
+        """Replace the label numbers of the piece by those of the file."""
+        table = np.full(len(piece.labels), -1, np.int64)
+        for name in LABELLED_COLUMNS:
+            values = piece.numbers[name]
+            labelled = np.flatnonzero(_is_label(values))
+            if not len(labelled):
+                continue
+            index = values[labelled] - LABEL_BASE
+            for used in np.unique(index).tolist():
+                table[used] = self._labels.setdefault(piece.labels[used], len(self._labels))
+            values[labelled] = LABEL_BASE + table[index]
+
+
+def _series(name: str, values: NDArray[Any]) -> pl.Series:
+    """A column of numbers or codes as a series, with its nulls."""
+    series = pl.Series(name, values)
+    null = NULL_CODE if values.dtype == np.uint32 else NULL
+    missing = values == null
+    if missing.any():
+        series = pl.select(pl.when(pl.Series(~missing)).then(series).alias(name)).to_series()
+    return series.cat.to(pl.Categorical) if values.dtype == np.uint32 else series
+
+
+class _Arguments(Mapping[str, pl.DataFrame]):
+    """Arguments kept in narrow arrays and made a frame when they are asked for: most are used once or never."""
+
+    def __init__(self, columns: dict[str, _ArgumentColumn], anchor: pl.Series) -> None:
+        self._columns = columns
+        self._anchor = anchor
+
+    def __getitem__(self, name: str) -> pl.DataFrame:
+        column = self._columns[name]
+        values = column.values.take()
+        value = _series("value", values) if values.dtype == np.uint32 else pl.Series("value", values.astype(np.int64))
+        return pl.DataFrame([pl.Series("row", column.rows.take()), value])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)

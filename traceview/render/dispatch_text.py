@@ -1,0 +1,242 @@
+"""``traceview check-dispatch`` as text."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from rich.text import Text
+
+from traceview.render.conditions import write_conditions
+from traceview.render.names import kernel_name
+from traceview.render.page import Column, Page
+from traceview.render.units import counted, duration, durations, percent
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from traceview.dispatch import Dispatch
+    from traceview.errors import ExitCode
+    from traceview.findings import Finding
+    from traceview.gate import CheckResult
+    from traceview.report import ImportSummary, TraceInfo
+
+STYLES: Final = {
+    "pass": "bold green",
+    "fail": "bold red",
+    "inconclusive": "bold yellow",
+    "slow": "red",
+    "unknown": "yellow",
+    "ok": "",
+    "error": "red",
+    "warning": "yellow",
+    "info": "cyan",
+}
+OTHER_ROWS: Final = 8
+"""Rows of work other than attention; the rest is in the JSON and in ``traceview kernels``."""
+
+MOST_EVIDENCE: Final = 4
+
+
+def write_check(
+    result: CheckResult, trace: TraceInfo, summary: ImportSummary, page: Page, *, code: ExitCode, limit: int
+) -> None:
+    """Verdict, conditions, findings, attention, other work.
+
+    Args:
+        result: The check.
+        trace: Which trace.
+        summary: Its import.
+        page: Where to.
+        code: What the program ends with.
+        limit: Most attention rows to list.
+    """
+    verdict = result.verdict.value
+    page.verdict(f"{verdict.upper()}: {_sentence(result.summary)}", STYLES[verdict])
+    write_conditions(page, trace, summary)
+    for finding in result.findings:
+        _write_finding(page, finding, result.table.busy_ns)
+    attention = result.table.attention
+    if attention:
+        page.heading("Attention calls")
+        _write_attention(page, attention[:limit])
+        if len(attention) > limit:
+            page.remark(f"{counted(len(attention) - limit, 'more row')}: --limit {len(attention)} shows all.")
+        _write_kernels(page, attention)
+    others = [row for row in result.table.dispatches if row.family != "attention"]
+    if others:
+        page.heading("Other device work")
+        _write_others(page, others[:OTHER_ROWS])
+        if len(others) > OTHER_ROWS:
+            rest = others[OTHER_ROWS:]
+            share = sum(row.share or 0.0 for row in rest)
+            page.remark(f"{counted(len(rest), 'more row')} with {percent(share)} together: --format json lists all.")
+    page.blank()
+    page.verdict(_count(result, code), "dim")
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith(".") else f"{text}."
+
+
+def _write_finding(page: Page, finding: Finding, busy_ns: int) -> None:
+    page.heading(f"{finding.code} {finding.severity.value}: {finding.title}", STYLES[finding.severity.value])
+    cost = None
+    if finding.cost_ns is not None:
+        share = f", {percent(finding.cost_ns / busy_ns)} of the busy time" if busy_ns else ""
+        cost = f"at most {duration(finding.cost_ns)} can be saved{share}"
+    evidence = list(finding.evidence[:MOST_EVIDENCE])
+    if len(finding.evidence) > MOST_EVIDENCE:
+        evidence.append(f"{len(finding.evidence) - MOST_EVIDENCE} more in --format json")
+    page.facts(
+        [
+            ("where", finding.where),
+            ("cost", cost or ""),
+            *(("evidence" if at == 0 else "", line) for at, line in enumerate(evidence)),
+            ("known by", finding.confidence.value),
+            ("fix", finding.fix),
+            ("false alarm if", finding.false_alarm_if),
+        ],
+        blank=False,
+    )
+
+
+def _write_attention(page: Page, rows: Sequence[Dispatch]) -> None:
+    """Rows in groups of one op: its name is long, and many rows share it."""
+    unit, times = durations(row.device_ns for row in rows)
+    by_op: dict[str, list[Sequence[str | Text]]] = {}
+    for row, time in zip(rows, times, strict=True):
+        by_op.setdefault(row.op or "op not recorded", []).append(
+            [
+                Text(row.verdict, style=STYLES[row.verdict]),
+                f"{row.count:,}",
+                time,
+                percent(row.share),
+                _implementation(row),
+                _known_by(row),
+                shapes(row.inputs, tensors=2),
+            ]
+        )
+    page.table(
+        [
+            Column("verdict"),
+            Column("calls", number=True),
+            Column(f"device {unit}", number=True),
+            Column("of busy", number=True),
+            Column("implementation"),
+            Column("known by"),
+            Column("inputs", name=True),
+        ],
+        [line for op, group in by_op.items() for line in (op, *group)],
+    )
+
+
+def _known_by(row: Dispatch) -> str:
+    return row.evidence if row.attribution == "attributed" else f"{row.evidence}, {row.attribution}"
+
+
+def _implementation(row: Dispatch) -> str:
+    """``flash-2 (pytorch)``, ``math``, ``flash-2 backward (pytorch)``."""
+    parts = [row.implementation or "-"]
+    if row.direction == "backward":
+        parts.append("backward")
+    if row.provider:
+        parts.append(f"({row.provider})")
+    return " ".join(parts)
+
+
+def _write_kernels(page: Page, rows: Sequence[Dispatch]) -> None:
+    """The longest kernels of the attention calls: the name is the proof."""
+    total: dict[str, tuple[int, int]] = {}
+    for row in rows:
+        for kernel in row.kernels:
+            count, device_ns = total.get(kernel.name, (0, 0))
+            total[kernel.name] = (count + kernel.count, device_ns + kernel.device_ns)
+    longest = sorted(total.items(), key=lambda item: (-item[1][1], item[0]))[:3]
+    if not longest:
+        return
+    page.facts(
+        [
+            (f"{count:,} x", f"{kernel_name(name, page.width - 32)}, {duration(device_ns)}")
+            for name, (count, device_ns) in longest
+        ],
+        blank=False,
+    )
+
+
+def _write_others(page: Page, rows: Sequence[Dispatch]) -> None:
+    unit, times = durations(row.device_ns for row in rows)
+    page.table(
+        [
+            Column("kernels", number=True),
+            Column(f"device {unit}", number=True),
+            Column("of busy", number=True),
+            Column("family/implementation"),
+            Column("op and inputs, or kernel", name=True),
+        ],
+        [
+            [
+                f"{row.count:,}",
+                time,
+                percent(row.share),
+                f"{row.family}/{row.implementation}" if row.implementation else row.family,
+                f"{row.op.replace('aten::', '')} {shapes(row.inputs, tensors=2)}" if row.op else row.kernels[0].name,
+            ]
+            for row, time in zip(rows, times, strict=True)
+        ],
+    )
+
+
+def shapes(inputs: dict[str, str | None] | None, *, tensors: int) -> str:
+    """The first tensors of an input signature, e.g. ``[8,16,64] [8,64,128] bf16``; empty if none is recorded."""
+    if not inputs:
+        return ""
+    dims = _parsed(inputs.get("dims"))
+    dtypes = _parsed(inputs.get("dtypes"))
+    found = [(at, shape) for at, shape in enumerate(dims) if _is_shape(shape)]
+    if not found:
+        return ""
+    # Equal shapes are said once: what differs between query and key is what matters.
+    parts = list(dict.fromkeys("[" + ",".join(str(size) for size in shape) + "]" for _, shape in found[:tensors]))
+    first = found[0][0]
+    dtype = dtypes[first] if first < len(dtypes) else None
+    return " ".join([*parts, short_dtype(dtype)] if isinstance(dtype, str) else parts)
+
+
+def _is_shape(value: Any) -> bool:
+    """A tensor's dimensions; a list of them belongs to a list of tensors and is too long to show."""
+    return isinstance(value, list) and bool(value) and all(isinstance(size, int) for size in value)
+
+
+def short_dtype(name: str) -> str:
+    """``c10::BFloat16`` as ``bf16``; a name that is not known stays."""
+    bare = name.removeprefix("c10::")
+    return {
+        "BFloat16": "bf16",
+        "Half": "fp16",
+        "float": "fp32",
+        "double": "fp64",
+        "Float8_e4m3fn": "fp8",
+        "Float8_e5m2": "fp8",
+        "long int": "int64",
+        "int": "int32",
+    }.get(bare, bare)
+
+
+def _parsed(text: str | None) -> list[Any]:
+    try:
+        value = json.loads(text) if text else []
+    except ValueError:
+        return []
+    return value if isinstance(value, list) else []
+
+
+def _count(result: CheckResult, code: ExitCode) -> str:
+    by_severity = {
+        name: sum(finding.severity.value == name for finding in result.findings) for name in ("error", "warning")
+    }
+    calls = sum(row.count for row in result.table.attention)
+    return (
+        f"{counted(by_severity['error'], 'error')}, {counted(by_severity['warning'], 'warning')}, "
+        f"{counted(calls, 'attention call')}, exit code {int(code)}"
+    )
