@@ -37,7 +37,7 @@ class Tensor:
 
     Attributes:
         dims: Sizes, outermost first; ``None`` if not recorded (PyTorch does not record those of nested tensors).
-        dtype: One of PyTorch's names without prefix (``"bfloat16"``, ``"float32"``); ``None`` if not recorded or unknown.
+        dtype: PyTorch's name without prefix (``"bfloat16"``, ``"float32"``); ``None`` if not recorded or unknown.
         strides: Strides in elements, as many as ``dims``; ``None`` if not recorded.
     """
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from traceview.eligibility.evaluate import BackendAnswer, Evaluation, RuleAnswer, State, Status, Trial, evaluate
 from traceview.eligibility.facts import Device
-from traceview.eligibility.worlds import Worlds, find_worlds, range_text
+from traceview.eligibility.worlds import find_worlds, range_text
 from traceview.knowledge.releases import parse_cudnn, parse_version
 
 if TYPE_CHECKING:
@@ -122,7 +122,6 @@ def explain(
     evaluation = evaluate(call, device, worlds, _stated(cudnn, "cudnn"))
     before = _before(observed, evaluation.trials)
     known = [answer for answer in evaluation.backends if answer.backend in before]
-    fits = _Fits(observed, evaluation.trials)
     causes = tuple(rule for answer in known for rule in answer.refused_by)
     return Explanation(
         call=call,
@@ -133,7 +132,7 @@ def explain(
         orders=tuple(dict.fromkeys(trial.order for trial in evaluation.trials)),
         expected=_expected(evaluation.trials),
         observed=observed,
-        comparison=fits.comparison(refused_before=bool(causes)),
+        comparison=_compare(observed, evaluation.trials, refused_before=bool(causes)),
         causes=causes,
         open=tuple(
             rule
@@ -144,7 +143,7 @@ def explain(
         passed_over=tuple(answer.backend for answer in known if answer.state is State.ALLOWED),
         not_excluded=_not_excluded(evaluation, observed, before),
         consequences=_consequences(evaluation, observed),
-        notes=_notes(worlds),
+        notes=worlds.notes,
     )
 
 
@@ -155,10 +154,6 @@ def _stated(text: str | None, name: str) -> Version | None:
     if version is None:
         raise ValueError(f"{name} version {text!r} is no version number such as 2.9 or 9.10.2")
     return version
-
-
-def _notes(worlds: Worlds) -> tuple[str, ...]:
-    return worlds.notes
 
 
 def _candidates(trial: Trial) -> tuple[str, ...]:
@@ -191,27 +186,24 @@ def _before(observed: str | None, trials: tuple[Trial, ...]) -> tuple[str, ...]:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Fits:
-    """How the observed backend fits each trial."""
+def _compare(observed: str | None, trials: tuple[Trial, ...], *, refused_before: bool) -> Comparison:
+    """How what ran fits the trials.
 
-    observed: str | None
-    trials: tuple[Trial, ...]
-
-    def comparison(self, *, refused_before: bool) -> Comparison:
-        if self.observed is None or not any(self.observed in trial.order for trial in self.trials):
-            return Comparison.NOT_COMPARED
-        if all(trial.states.get(self.observed) is State.REFUSED for trial in self.trials if self._tries(trial)):
-            return Comparison.CONTRADICTED
-        fitting = [trial for trial in self.trials if self.observed in _candidates(trial)]
-        if not fitting:
-            return Comparison.UNEXPLAINED
-        if len(fitting) < len(self.trials) or any(_candidates(trial) != (self.observed,) for trial in fitting):
-            return Comparison.POSSIBLE
-        return Comparison.EXPLAINED if refused_before else Comparison.EXPECTED
-
-    def _tries(self, trial: Trial) -> bool:
-        return self.observed in trial.order
+    That a backend ran proves that nothing refused it: trials in which a rule does are not the real one, and what was
+    undecided about it is decided.
+    """
+    tried = [trial for trial in trials if observed in trial.order]
+    if observed is None or not tried:
+        return Comparison.NOT_COMPARED
+    real = [trial for trial in tried if trial.states.get(observed) is not State.REFUSED]
+    if not real:
+        return Comparison.CONTRADICTED
+    ends = [_candidates(Trial(t.world, t.order, {**t.states, observed: State.ALLOWED})) for t in real]
+    if not any(observed in end for end in ends):
+        return Comparison.UNEXPLAINED
+    if any(end != (observed,) for end in ends):
+        return Comparison.POSSIBLE
+    return Comparison.EXPLAINED if refused_before else Comparison.EXPECTED
 
 
 def _not_excluded(evaluation: Evaluation, observed: str | None, before: tuple[str, ...]) -> tuple[NotExcluded, ...]:

@@ -108,7 +108,10 @@ def _unaligned(facts: Facts, sizes: tuple[int, int], align: str) -> Answer | Non
 
 
 def head_dims_cudnn(facts: Facts, params: Mapping[str, Any]) -> Answer:
-    """Head sizes are no multiples of 8 or too large; params ``max``, ``open_above``, ``sm_for_more``, ``cudnn_for_more``."""
+    """Head sizes are no multiples of 8, or too large.
+
+    Params: ``max``; above ``open_above`` only on the GPUs ``sm_for_more`` with cuDNN ``cudnn_for_more`` or newer.
+    """
     sizes = _triple(facts, -1)
     if sizes is None:
         return _dims_missing(facts)

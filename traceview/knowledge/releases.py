@@ -45,7 +45,7 @@ def within(version: Version, since: Version | None, until: Version | None) -> bo
 
     A version that is shorter than the bound stands for its first release: ``2.5`` is 2.5.0.
     """
-    padded = version + (0, 0, 0)
+    padded = (*version, 0, 0, 0)
     if since is not None and padded[: len(since)] < since:
         return False
     return until is None or padded[: len(until)] <= until
