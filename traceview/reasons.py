@@ -89,7 +89,7 @@ def _allowed(explanation: Explanation) -> Iterator[Reason]:
             rule="eligible",
             status="allows",
             text=f"{_BACKENDS[backend]} is allowed: none of its {len(answer.rules)} rules refuses this call",
-            evidence=f"{_INPUTS}judged for {explanation.version_text}",
+            evidence=f"judged for {explanation.version_text}",
         )
 
 
@@ -112,7 +112,12 @@ def _consequence(answer: RuleAnswer) -> Reason:
 def _what_decides(explanation: Explanation) -> str:
     if explanation.open:
         return "what is listed as open decides"
-    return "the release, the platform or the cuDNN version decides, and the record does not tell"
+    deciding = (
+        ("the PyTorch release", len(explanation.releases) > 1),
+        ("the platform", len(explanation.platforms) > 1),
+        ("the cuDNN version", "cuda" in explanation.platforms and len(explanation.orders) > 1),
+    )
+    return f"{' or '.join(name for name, open_ in deciding if open_) or 'something'} decides and is not recorded"
 
 
 def _verdict(explanation: Explanation) -> Reason:

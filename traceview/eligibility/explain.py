@@ -132,12 +132,14 @@ def explain(
         orders=tuple(dict.fromkeys(trial.order for trial in evaluation.trials)),
         expected=_expected(evaluation.trials),
         observed=observed,
-        comparison=_compare(observed, evaluation.trials, refused_before=bool(causes)),
+        comparison=_compare(
+            observed, evaluation.trials, refused_before=any(answer.state is State.REFUSED for answer in known)
+        ),
         causes=causes,
         open=tuple(
             rule
             for answer in known
-            if answer.state is not State.REFUSED
+            if not answer.refused_by
             for rule in answer.with_status(Status.DEPENDS, Status.NOT_RECORDED)
         ),
         passed_over=tuple(answer.backend for answer in known if answer.state is State.ALLOWED),
