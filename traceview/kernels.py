@@ -53,9 +53,13 @@ KERNEL_NAMES: Final = FrameSchema(
         Column("name", pl.String, "", "name as recorded"),
         Column("signature", pl.String, "", "id of the signature that matched first; null: none", nullable=True),
         Column("family", pl.String, "", "what the kernel computes, one of `Family`; `unknown` if no row knows it"),
-        Column("implementation", pl.String, "", "which implementation of the family; attention: closed list", nullable=True),
+        Column(
+            "implementation", pl.String, "", "which implementation of the family; attention: closed list", nullable=True
+        ),
         Column("provider", pl.String, "", "whose build it is; null if the name does not tell", nullable=True),
-        Column("tensor_core", pl.Boolean, "", "matrix units used (tensor core, MFMA, MXU); null: not known", nullable=True),
+        Column(
+            "tensor_core", pl.Boolean, "", "matrix units used (tensor core, MFMA, MXU); null: not known", nullable=True
+        ),
         Column("precision", pl.String, "", "precision of the inputs, one of `PRECISIONS`", nullable=True),
         Column("role", pl.String, "", "`main`, or `helper`: belongs to another kernel's dispatch"),
     ),
@@ -216,7 +220,12 @@ def _facts() -> pl.DataFrame:
             "precision": [s.precision for s in table],
             "role": [str(s.role) for s in table],
         },
-        schema_overrides={"row": pl.UInt16, "tensor_core": pl.Boolean, "implementation": pl.String, "provider": pl.String},
+        schema_overrides={
+            "row": pl.UInt16,
+            "tensor_core": pl.Boolean,
+            "implementation": pl.String,
+            "provider": pl.String,
+        },
     )
 
 
@@ -234,7 +243,9 @@ def _with_precision(frame: pl.DataFrame) -> pl.DataFrame:
             signature = table[int(str(row))]
             index = re.compile(signature.regex).groupindex["precision"]
             word = pl.col("text").str.extract(ascii_classes(signature.regex), index).str.to_lowercase()
-            told = group.select("name", word.replace_strict(_TOKENS, default=None, return_dtype=pl.String).alias("told"))
+            told = group.select(
+                "name", word.replace_strict(_TOKENS, default=None, return_dtype=pl.String).alias("told")
+            )
         parts.append(told)
     return frame.join(pl.concat(parts), on="name", how="left").with_columns(
         pl.when(pl.col("precision").is_in(["{precision}", "template"]))

@@ -251,23 +251,28 @@ class _Reader:
         out.odd[self.event[inner[self.first[inner] != _QUOTE]]] = True
         raw = np.concatenate([at for _, at in texts]) if texts else np.empty(0, np.int64)
         starts = np.concatenate((self.start[inner] + 1, self.start[raw]))
-        lengths = np.concatenate((self.end[inner] - 1, self.end[raw])) - starts
+        lengths = np.maximum(np.concatenate((self.end[inner] - 1, self.end[raw])) - starts, 0)
         # Spans of odd events may lie anywhere, even inside a character.
         lengths[out.odd[self.event[np.concatenate((inner, raw))]]] = 0
-        whole = pl.Series([self.block], dtype=pl.Binary)
-        sliced = whole.bin.slice(pl.Series(starts), pl.Series(lengths)).cast(pl.String)
+        spans = pl.DataFrame([pl.Series("start", starts), pl.Series("length", lengths)])
+        whole = pl.lit(pl.Series([self.block], dtype=pl.Binary))
+        sliced = spans.select(whole.bin.slice(pl.col("start"), pl.col("length")).cast(pl.String)).to_series()
         used = 0
         for column, at in labels:
             self._label(column, at, sliced.slice(used, len(at)))
             used += len(at)
-        for field_name, where in (("cat", cat), ("name", name)):
-            rows = self.event[where]
-            strings = self._decoded(rows, sliced.slice(used, len(rows)))
-            out.texts[field_name] = (rows, codes_of(strings))
-            used += len(rows)
-        arguments = sliced.slice(used)
-        codes = codes_of(arguments)
-        out.odd[self.event[raw[self.knowledge.unsound(arguments, codes)]]] = True
+        rows = self.event[inner[used:]]
+        names = used
+        argument_start = names + len(rows)
+        if len(self.found.backslashes):
+            sliced = pl.concat([self._decoded(rows, sliced.slice(names, len(rows))), sliced.slice(argument_start)])
+            names, argument_start = 0, len(rows)
+        codes = codes_of(sliced)
+        split = names + cat.stop - cat.start
+        out.texts["cat"] = (self.event[cat], codes[names:split])
+        out.texts["name"] = (self.event[name], codes[split:argument_start])
+        codes = codes[argument_start:]
+        out.odd[self.event[raw[self.knowledge.unsound(sliced.slice(argument_start), codes)]]] = True
         used = 0
         for argument, at in texts:
             out.text_args.append((argument, self.event[at], codes[used : used + len(at)]))
@@ -284,8 +289,6 @@ class _Reader:
 
     def _decoded(self, rows: NDArray[np.int64], strings: pl.Series) -> pl.Series:
         """Texts with their escapes resolved."""
-        if not len(self.found.backslashes):
-            return strings
         escaped = strings.str.contains("\\", literal=True)
         if not escaped.any():
             return strings

@@ -124,12 +124,12 @@ def tensor_core(use: KernelUse) -> str:
 
 
 def _verdict(result: KernelReport) -> str:
+    if not result.trace.events:
+        return "No event in this trace."
+    if result.kernels is None:
+        return "No device work in this trace: only what the host did can be seen."
     if not result.kernels:
-        return (
-            "No kernel in this trace: only what the host did can be seen."
-            if result.kernels is None
-            else ("No kernel in this trace: its device work is copies and fills only.")
-        )
+        return "No kernel in this trace: its device work is copies and fills only."
     runs = sum(one.count for one in result.kernels)
     first = result.kernels[0]
     return (
