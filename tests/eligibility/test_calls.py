@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sdpa_calls import SDPA, Q, call, recorded
 
-from traceview.eligibility import Device, Tensor, explain, read_call
+from traceview.eligibility import Device, State, Tensor, explain, read_call
 from traceview.knowledge.sdpa import signatures
 
 
@@ -124,8 +124,8 @@ def test_answers_agree_with_each_other(dims, dtypes, concrete, device, observed)
     read = read_call(SDPA, texts(dims=dims, dtypes=dtypes, concrete=concrete))
     explanation = explain(read, device, observed=observed, torch="2.9")
     for answer in explanation.backends:
-        assert bool(answer.refused_by) <= (answer.state.value in {"refused"})
-    refused = {answer.backend for answer in explanation.backends if answer.state.value == "refused"}
+        assert bool(answer.refused_by) <= (answer.state is State.REFUSED)
+    refused = {answer.backend for answer in explanation.backends if answer.state is State.REFUSED}
     assert not refused & set(explanation.expected)
     assert {answer.backend for answer in explanation.causes} <= refused - {observed}
     assert explanation.expected
