@@ -24,7 +24,7 @@ from traceview.rules.base import HEADINGS
 from traceview.rules.catalogue import RULES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
     import polars as pl
 
