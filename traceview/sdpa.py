@@ -24,6 +24,7 @@ _BACKEND_OF: Final = {
     "mem-efficient": "efficient", "cudnn": "cudnn", "math": "math",
 }  # fmt: skip
 """Implementation id to backend; AMD's ``aotriton`` and ``ck`` serve two backends and are told apart by the op."""
+_BACKEND_OPS: Final = "aten::_scaled_dot_product_"
 _ACCELERATOR_KEYS: Final = ("cuda_", "cupti_", "hip_", "roc")
 _PLATFORM_OF: Final = {"nvidia": "cuda", "amd": "rocm"}
 
@@ -56,19 +57,21 @@ class SdpaExplainer:
             devices: Keys of the devices on which its kernels ran.
 
         Returns:
-            The explanation, or ``None`` if ``op`` is not one of PyTorch's ops of scaled dot-product attention.
+            The explanation, or ``None`` if ``op`` is not one of PyTorch's ops of scaled dot-product attention, or if
+            it ran on hardware that the rulebook does not know (Apple, Intel, TPU, …).
         """
         if op is None or signature_of(op) is None:
             return None
         call = read_call(op, self._inputs_of(event_id))
-        if call is None:
-            return None
+        device = self._device(implementation, devices)
         below = self._backend_ops_below(event_id)
-        observed = _observed(op, implementation, [name for name, _ in below])
+        # Other accelerators choose by rules of their own, through ops of their own.
+        if call is None or device is None or any(signature_of(name) is None for name, _ in below):
+            return None
         return explain(
             _with_training(call, below),
-            self._device(implementation, devices),
-            observed=observed,
+            device,
+            observed=_observed(op, implementation, [name for name, _ in below]),
             torch=self._torch,
             cudnn=self._cudnn,
         )
@@ -80,10 +83,12 @@ class SdpaExplainer:
         """The backend ops that an op calls, with their inputs."""
         below = self._timeline.events.filter((pl.col("parent_id") == event_id) & (pl.col("kind") == "op"))
         named = below.select("id", pl.col("name").cast(pl.String)).iter_rows()
-        return [(name, self._inputs_of(child)) for child, name in named if signature_of(name) is not None]
+        return [(name, self._inputs_of(child)) for child, name in named if name.startswith(_BACKEND_OPS)]
 
-    def _device(self, implementation: str | None, devices: Iterable[int]) -> Device:
+    def _device(self, implementation: str | None, devices: Iterable[int]) -> Device | None:
         used = [self._devices[key] for key in sorted(set(devices)) if key in self._devices]
+        if any(row["vendor"] is not None and row["vendor"] not in _PLATFORM_OF for row in used):
+            return None
         if used:
             return Device(
                 platform=_agreed(_PLATFORM_OF.get(row["vendor"] or "") for row in used),

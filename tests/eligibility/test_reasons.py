@@ -63,7 +63,7 @@ def test_reasons(explanation, want):
     assert brief(eligibility_reasons(explanation)) == want
 
 
-def trace(tmp_path, inputs, kernel, *, device=(9, 0), extra=None):
+def trace(tmp_path, inputs, kernel, *, device=(9, 0), extra=None, backend_op=None, backend_inputs=None):
     """A Kineto file with one call of scaled dot-product attention and its kernel."""
     args = {
         "Input Dims": json.loads(inputs["dims"]),
@@ -77,7 +77,7 @@ def trace(tmp_path, inputs, kernel, *, device=(9, 0), extra=None):
 
     events = [
         op("aten::scaled_dot_product_attention", 10, 80, **args),
-        op(BACKEND_OP[kernel], 20, 60),
+        op(backend_op or BACKEND_OP[kernel], 20, 60, **(backend_inputs or {})),
         op("cudaLaunchKernel", 40, 5, cat="cuda_runtime", correlation=1),
         op(kernel, 60, 30, cat="kernel", pid=0, tid=7, correlation=1, device=0, stream=7),
     ]
@@ -124,3 +124,24 @@ def test_what_ran_against_the_order_is_not_explained_by_the_inputs(tmp_path):
         ("observed", "observed"), ("order", "not recorded"), ("eligible", "allows"), ("eligible", "allows"),
         ("F14", "not recorded"), ("F15", "not recorded"),
     ]  # fmt: skip
+
+
+def test_hardware_that_the_rulebook_does_not_know_gets_no_reasons(tmp_path):
+    apple = trace(tmp_path, recorded(), FLASH, backend_op="aten::_scaled_dot_product_attention_math_for_mps")
+    assert {rule for rule, _ in reasons(apple)} == {"observed"}
+
+
+def test_whether_a_gradient_was_asked_for_is_read_from_the_op_of_the_backend(tmp_path):
+    timeline = trace(
+        tmp_path,
+        recorded([2, 16, 128, 224], dtype="c10::Half"),
+        EFFICIENT,
+        device=(8, 6),
+        extra={"torch_version": "2.8.0"},
+    )
+    assert ("F6", "not recorded") in reasons(timeline)
+    timeline = trace(
+        tmp_path, recorded([2, 16, 128, 224], dtype="c10::Half"), EFFICIENT, device=(8, 6), extra={"torch_version": "2.8.0"},
+        backend_inputs={"Concrete Inputs": ["", "", "", "", "True", "0.", "False", ""]},
+    )  # fmt: skip
+    assert ("F6", "refuses") in reasons(timeline)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from traceview.eligibility.facts import Answer, Facts, Truth
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 FUSED: Final = ("flash", "efficient", "cudnn")
 """Backends that a rule can refuse; ``math`` takes everything."""
+
+
+_STRENGTH: Final = {Truth.NO: 0, Truth.UNKNOWN: 1, Truth.YES: 2}
 
 
 class Status(StrEnum):
@@ -115,46 +119,73 @@ class _Spoken:
 
 def evaluate(call: SdpaCall, device: Device, worlds: Worlds, cudnn: Version | None) -> Evaluation:
     """Evaluate the whole rulebook for one call."""
-    facts = {world: Facts(call, device, world.platform, world.release, cudnn) for world in worlds.all}
-    orders = {world: possible_orders(facts[world]) for world in worlds.all}
+    places = [_Place(world, Facts(call, device, world.platform, world.release, cudnn)) for world in worlds.all]
     kinds: dict[RuleKind, list[RuleAnswer]] = {kind: [] for kind in RuleKind}
-    states: dict[World, dict[str, State]] = {world: {} for world in worlds.all}
     answers = []
+    speak = _Speaker()
     for backend in (*FUSED, "math"):
-        homes = [world for world in worlds.all if any(backend in order for order in orders[world])]
+        homes = [place for place in places if any(backend in order for order in place.orders)]
         if not homes:
             continue
+        spoken: dict[str, list[_Spoken]] = {}
+        for place in homes:
+            state = State.ALLOWED
+            for rule, scopes in _rules_of(backend, place.world.platform, place.world.release):
+                said = speak(rule, scopes, place)
+                spoken.setdefault(rule.id, []).append(said)
+                if rule.kind is RuleKind.REFUSAL:
+                    state = _worse(state, said)
+            place.states[backend] = state
         refusals = []
         for rule in sdpa.rules():
-            spoken = [_speak(rule, backend, facts[world]) for world in homes]
-            merged = _merged(rule, backend, homes, spoken)
-            if merged is None:
-                continue
-            kinds[rule.kind].append(merged)
-            if rule.kind is RuleKind.REFUSAL:
-                refusals.append(merged)
-                for world, said in zip(homes, spoken, strict=True):
-                    states[world][backend] = _worse(states[world].get(backend, State.ALLOWED), said)
-        for world in homes:
-            states[world].setdefault(backend, State.ALLOWED)
-        state = _joint_state([states[world][backend] for world in homes])
-        answers.append(BackendAnswer(backend, state, _sorted(refusals)))
-    trials = tuple(Trial(world, order, states[world]) for world in worlds.all for order in orders[world])
+            if rule.id in spoken:
+                merged = _merged(rule, backend, homes, spoken[rule.id])
+                kinds[rule.kind].append(merged)
+                if rule.kind is RuleKind.REFUSAL:
+                    refusals.append(merged)
+        joint = _joint_state([place.states[backend] for place in homes])
+        answers.append(BackendAnswer(backend, joint, _sorted(refusals)))
+    trials = tuple(Trial(place.world, order, place.states) for place in places for order in place.orders)
     return Evaluation(tuple(answers), trials, tuple(kinds[RuleKind.HIDDEN]), tuple(kinds[RuleKind.CONSEQUENCE]))
 
 
-def _speak(rule: SdpaRule, backend: str, facts: Facts) -> _Spoken | None:
-    """The strongest answer of a rule's scopes in one world, ``None`` if no scope covers it."""
-    world = World(facts.platform, facts.release)
-    best: _Spoken | None = None
-    strength = {Truth.NO: 0, Truth.UNKNOWN: 1, Truth.YES: 2}
-    for scope in rule.scopes:
-        if not scope.covers(backend, facts.platform, facts.release):
-            continue
-        answer = _in_scope(rule, scope, facts)
-        if best is None or strength[answer.truth] > strength[best.answer.truth]:
-            best = _Spoken(world, answer, scope)
-    return best
+class _Place:
+    """One world while it is evaluated."""
+
+    def __init__(self, world: World, facts: Facts) -> None:
+        self.world = world
+        self.facts = facts
+        self.orders = possible_orders(facts)
+        self.states: dict[str, State] = {}
+
+
+@cache
+def _rules_of(backend: str, platform: str, release: Version) -> tuple[tuple[SdpaRule, tuple[Scope, ...]], ...]:
+    """The rules that speak about a backend in one world, with the scopes that do."""
+    found = []
+    for rule in sdpa.rules():
+        scopes = tuple(scope for scope in rule.scopes if scope.covers(backend, platform, release))
+        if scopes:
+            found.append((rule, scopes))
+    return tuple(found)
+
+
+class _Speaker:
+    """Asks predicates. What they answer depends on the scope and the platform, not on the release: asked once each."""
+
+    def __init__(self) -> None:
+        self._asked: dict[tuple[int, str], Answer] = {}
+
+    def __call__(self, rule: SdpaRule, scopes: tuple[Scope, ...], place: _Place) -> _Spoken:
+        """The strongest answer of the scopes of a rule."""
+        said = [_Spoken(place.world, self._ask(rule, scope, place.facts), scope) for scope in scopes]
+        return said[0] if len(said) == 1 else max(said, key=lambda one: _STRENGTH[one.answer.truth])
+
+    def _ask(self, rule: SdpaRule, scope: Scope, facts: Facts) -> Answer:
+        key = (id(scope), facts.platform)
+        if key not in self._asked:
+            self._asked[key] = _in_scope(rule, scope, facts)
+        return self._asked[key]
 
 
 def _in_scope(rule: SdpaRule, scope: Scope, facts: Facts) -> Answer:
@@ -172,13 +203,8 @@ def _in_scope(rule: SdpaRule, scope: Scope, facts: Facts) -> Answer:
     return answer
 
 
-def _merged(
-    rule: SdpaRule, backend: str, homes: Sequence[World], spoken: Sequence[_Spoken | None]
-) -> RuleAnswer | None:
-    """What all worlds agree on; ``None`` if no world knows the rule for this backend."""
-    said = [one for one in spoken if one is not None]
-    if not said:
-        return None
+def _merged(rule: SdpaRule, backend: str, homes: Sequence[_Place], said: Sequence[_Spoken]) -> RuleAnswer:
+    """What all worlds agree on; a world that does not know the rule is one in which it does not hold."""
     holds = [one for one in said if one.answer.truth is Truth.YES]
     unknown = [one for one in said if one.answer.truth is Truth.UNKNOWN]
     if len(holds) == len(homes):
@@ -194,20 +220,20 @@ def _releases(spoken: Iterable[_Spoken]) -> tuple[Version, ...]:
     return tuple(sorted({one.world.release for one in spoken}))
 
 
-def _where(holds: Sequence[_Spoken], homes: Sequence[World]) -> str:
+def _where(holds: Sequence[_Spoken], homes: Sequence[_Place]) -> str:
     """In which of the worlds that are left a rule holds, in words."""
     parts = []
-    if {world.release for world in homes} != set(_releases(holds)):
+    if {place.world.release for place in homes} != set(_releases(holds)):
         parts.append(range_text(_releases(holds)))
     platforms = list(dict.fromkeys(one.world.platform for one in holds))
-    if {world.platform for world in homes} != set(platforms):
+    if {place.world.platform for place in homes} != set(platforms):
         parts.append(" or ".join(platforms))
     return f"{holds[0].answer.text}; holds for {' on '.join(parts) or range_text(_releases(holds))}"
 
 
-def _worse(state: State, said: _Spoken | None) -> State:
+def _worse(state: State, said: _Spoken) -> State:
     """The state of a backend in one world after one more rule."""
-    if said is None or said.answer.truth is Truth.NO or state is State.REFUSED:
+    if said.answer.truth is Truth.NO or state is State.REFUSED:
         return state
     return State.REFUSED if said.answer.truth is Truth.YES else State.UNDECIDED
 
