@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import polars as pl
 
 from .event import EVENT_KEYS, strict_end
 from .keys import IDENTITY_FIELDS, MAX_KEY_BYTES, MAX_KEYS, TEXT_FIELDS, TIME_FIELDS, UNKNOWN, KeyTable, initial_names
-from .numbers import MAX_DIGITS, PAD, parse_decimal_ns, parse_whole
+from .numbers import MAX_DIGITS, parse_decimal_ns, parse_whole
 from .pieces import codes_of
 from .raw import INT_ARGS, LABEL_BASE
 from .values import decode_string, is_json_number
@@ -66,7 +66,8 @@ class Knowledge:
             strings = texts.gather(fresh[first]).to_list()
             verdict[different] = [1 if _is_sound(string) else 2 for string in strings]
             known = verdict[codes]
-        return known == 2
+        flagged: NDArray[np.bool_] = known == 2
+        return flagged
 
 
 def _is_sound(raw: str) -> bool:
@@ -228,7 +229,7 @@ class _Reader:
             labels.append((column, np.flatnonzero(~is_int & quoted) + where.start))
 
     def _phases(self, where: slice) -> None:
-        """ph is one character nearly always: look it up instead of slicing."""
+        """The phase is one character nearly always: look it up instead of slicing."""
         rows = self.event[where]
         short = (self.first[where] == _QUOTE) & (self.end[where] - self.start[where] == 3)
         char = self.found.text[self.start[where] + 1]

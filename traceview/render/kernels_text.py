@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from traceview.report import KernelReport, KernelUse
 
 
+LEAST_NAME: Final = 40
+"""Where the list of kernels leaves a name less room than this, the name gets a line of its own."""
+
 NO_ARITHMETIC: Final = frozenset({"collective", "memcpy", "memset"})
 
 
@@ -98,7 +101,9 @@ def write_kernels(page: Page, kernels: Sequence[KernelUse], *, details: bool = F
         ]
         for one, total, mean in zip(kernels, totals, means, strict=True)
     ]
-    page.table(*(_with_busy(columns, rows, kernels) if details else (columns, rows)))
+    if details:
+        columns, rows = _with_busy(columns, rows, kernels)
+    page.table(columns, rows, least_name=LEAST_NAME if details and not full_names else 0)
 
 
 def _with_busy(
