@@ -65,6 +65,11 @@ def test_a_cause_that_only_some_releases_have_is_open_and_says_which():
     assert explanation.comparison is Comparison.POSSIBLE
 
 
+def test_a_rule_that_a_release_no_longer_has_is_no_cause():
+    explanation = explain(call(Q, FEW_HEADS, dtype="float", gqa="True"), A100, observed="efficient", torch="2.14")
+    assert (explanation.cause_ids, explanation.comparison) == (("F1",), Comparison.EXPLAINED)
+
+
 def test_nothing_recorded_explains_math_so_only_settings_are_left():
     explanation = explain(call(), A100, observed="math", torch="2.9")
     assert explanation.comparison is Comparison.UNEXPLAINED

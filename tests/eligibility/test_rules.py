@@ -57,7 +57,6 @@ CASES = [
     ("F9", "flash", CPU, "2.13", None, ((Q, [2, 1, 128, 64]), {}), ((), {}), ((), NO_DIMS)),
     ("F9", "flash", CPU, "2.14", None, ((Q, [2, 2, 128, 64]), {}), ((), {}), ((Q, [2, 1, 128, 64]), {})),
     ("F10", "efficient", A100, "2.9", None, ((Q, FEW_HEADS), {"gqa": "True"}), ((), {"gqa": "True"}), ((Q, FEW_HEADS), NO_VALUES)),
-    ("F10", "efficient", A100, "2.14", None, None, ((), {}), ((Q, FEW_HEADS), {"gqa": "True"})),
     ("F10", "flash", MI300, "2.6", None, ((Q, FEW_HEADS), {"gqa": "True"}), ((), {}), ((Q, FEW_HEADS), NO_VALUES)),
     ("F11", "flash", A100, "2.9", None, ((Q, [1, 16, 128, 64]), {}), ((), {}), ((), NO_DIMS)),
     ("F11", "cudnn", H100, "2.9", None, ((Q, [1, 16, 128, 64]), {}), ((), {}), ((), NO_DIMS)),
