@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from sdpa_calls import A100, H100, Q, call, recorded
 
+from sdpa_calls import A100, H100, Q, call, recorded
 from traceview import load
 from traceview.dispatch import dispatch_table
 from traceview.eligibility import explain

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from sdpa_calls import A100, CPU, H100, MI300, RTX4090, RX7900, SOME_GPU, T4, Q, call
 
+from sdpa_calls import A100, CPU, H100, MI300, RTX4090, RX7900, SOME_GPU, T4, Q, call
 from traceview.eligibility import Device, Status, explain
 from traceview.eligibility.predicates import PREDICATES
 from traceview.knowledge import sdpa

@@ -157,7 +157,8 @@ class _Record:
         """Whether an optional tensor was passed; ``None`` if nothing tells."""
         dtype, dims = _item(self.dtypes, index), _item(self.dims, index)
         if isinstance(dtype, str):
-            return dtype != ""
+            # A shape without a dtype contradicts itself.
+            return None if not dtype and dims else dtype != ""
         if isinstance(dims, list):
             return bool(dims)
         return None

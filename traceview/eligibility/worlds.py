@@ -65,9 +65,10 @@ def find_worlds(call: SdpaCall, device: Device, torch: Version | None) -> Worlds
         elif not releases:
             notes.append(
                 f"torch {version_text(torch)} was stated, but a call with {call.argument_count} recorded arguments is "
-                f"from {range_text(recorded)}: judged as the latter"
+                f"from {range_text(recorded)}: judged for both"
             )
-        releases = releases or recorded
+        # A stated version that the record contradicts: only what holds either way is certain.
+        releases = releases or tuple(release for release in sdpa.releases() if release in {*recorded, *stated})
     platforms = PLATFORMS if device.platform is None else (device.platform,)
     return Worlds(tuple(World(platform, release) for platform in platforms for release in releases), tuple(notes))
 
