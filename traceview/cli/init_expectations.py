@@ -87,8 +87,11 @@ def run(options: argparse.Namespace) -> Answer:
             return
         from traceview.render.names import plain
 
-        accepted = f", and accepts {proposal.accepted} known slow paths or violations" if proposal.accepted else ""
-        print(f"wrote {plain(options.output)}: it states {len(proposal.stated)} expectations{accepted}.", file=out)
+        from traceview.render.units import counted
+
+        stated = counted(len(proposal.stated), "expectation")
+        accepted = f", and accepts {counted(proposal.accepted, 'known violation')}" if proposal.accepted else ""
+        print(f"wrote {plain(options.output)}: it states {stated}{accepted}.", file=out)
         for text in proposal.stated:
             print(f"  {plain(text)}", file=out)
 

@@ -127,7 +127,8 @@ def judge_forbid(forbid: Forbid, pieces: Pieces, findings: Sequence[Finding]) ->
         words = f"nothing of the kind is proven, but {_groups(doubtful, _device_time)} could be"
         return Judgement(Verdict.INCONCLUSIVE, f"{words}: {_why_untold(doubtful, wanted)}")
     doubt = incomplete(pieces)
-    seen = f"nothing of the kind among {sum(piece.count for piece in source):,} calls and kernels"
+    what = "kernels" if by_kernel else "calls and kernels"
+    seen = f"nothing of the kind among {sum(piece.count for piece in source):,} {what}"
     return Judgement(Verdict.INCONCLUSIVE, f"{seen}; {doubt}") if doubt else Judgement(Verdict.PASS, seen)
 
 
@@ -188,14 +189,13 @@ def _judge_share(expect: Expect, split: Split, suspects: Sequence[Piece]) -> tup
     else:
         verdict = Verdict.INCONCLUSIVE
     share = total if not suspects else basis(split.all)
-    count = sum(piece.count for piece in split.all)
     what = f"of {expect.wanted.scope} {basis.words}"
     words = []
     if split.good:
         names = _groups(split.good, basis.weigh, times=False)
-        words.append(f"{names} of {calls(count)}, {percent(good / share)} {what}")
+        words.append(f"{names} of {_number(split.all)}, {percent(good / share)} {what}")
     else:
-        words.append(f"none of {calls(count)}")
+        words.append(f"none of {_number(split.all)}")
     if split.bad:
         words.append(_groups(split.bad, basis.weigh, unlike=expect.wanted))
     if split.untold:
@@ -212,13 +212,15 @@ def _judge_share(expect: Expect, split: Split, suspects: Sequence[Piece]) -> tup
 
 
 def _judge_count(least: int, scope: Sequence[Piece], suspects: Sequence[Piece]) -> tuple[Verdict, str]:
-    proven = sum(piece.count for piece in scope if not piece.is_inferred)
+    certain = [piece for piece in scope if not piece.is_inferred]
+    proven = sum(piece.count for piece in certain)
     possible = sum(piece.count for piece in (*scope, *suspects))
+    asked = f"at least {least:,} asked"
     if proven >= least:
-        return Verdict.PASS, f"{calls(proven)} found, at least {least:,} asked"
+        return Verdict.PASS, f"{_number(certain)} found, {asked}"
     if possible < least:
-        return Verdict.FAIL, f"only {calls(proven)} found, at least {least:,} asked"
-    return Verdict.INCONCLUSIVE, f"{calls(proven)} proven and up to {possible:,} possible, at least {least:,} asked"
+        return Verdict.FAIL, f"only {_number(certain)} found, {asked}"
+    return Verdict.INCONCLUSIVE, f"{_number(certain)} proven and up to {possible:,} possible, {asked}"
 
 
 def _nothing(expect: Expect, pieces: Pieces, suspects: Sequence[Piece]) -> Judgement:
@@ -236,7 +238,7 @@ def _nothing(expect: Expect, pieces: Pieces, suspects: Sequence[Piece]) -> Judge
     doubt = incomplete(pieces)
     if doubt:
         return Judgement(Verdict.INCONCLUSIVE, f"{words}; {doubt}")
-    return Judgement(Verdict.FAIL, f"no {expect.wanted.scope} ran, at least {calls(expect.min_count)} asked")
+    return Judgement(Verdict.FAIL, f"no {expect.wanted.scope} ran, at least {expect.min_count:,} asked")
 
 
 def _could_turn(verdict: Verdict, split: Split, expect: Expect) -> bool:
@@ -299,12 +301,12 @@ def _remarks(scope: Sequence[Piece], suspects: Sequence[Piece]) -> list[str]:
     words = []
     opaque, bare = hidden_by_a_graph(scope), without_op(scope)
     if opaque:
-        words.append(f"{calls(opaque)} told by the kernel alone: a graph replay hides the op (opaque)")
+        words.append(f"{_number(opaque)} told by the kernel alone: a graph replay hides the op (opaque)")
     if bare:
-        words.append(f"{calls(bare)} told by the kernel alone: its op is not recorded (kernel-only)")
+        words.append(f"{_number(bare)} told by the kernel alone: its op is not recorded (kernel-only)")
     if suspects:
-        share = sum(piece.device_ns for piece in suspects)
-        words.append(f"{calls(sum(p.count for p in suspects), 'kernel')} ({time(share)}) cannot be told to belong to it")
+        device_ns = sum(piece.device_ns for piece in suspects)
+        words.append(f"{_number(suspects)} ({time(device_ns)}) cannot be told to belong to it")
     return words
 
 
@@ -339,12 +341,17 @@ def _groups(
         if not times:
             words.append(f"{label} {count:,}")
         elif device_ns or not host_ns:
-            words.append(f"{label} {calls(count)}" + (f" ({time(device_ns)})" if device_ns else ""))
+            words.append(f"{label} {_number(group)}" + (f" ({time(device_ns)})" if device_ns else ""))
         else:
-            words.append(f"{label} {calls(count)} ({time(host_ns)} of host time)")
+            words.append(f"{label} {_number(group)} ({time(host_ns)} of host time)")
     if len(order) > _MOST_GROUPS:
         words.append(f"{len(order) - _MOST_GROUPS} more kinds")
     return ", ".join(words)
+
+
+def _number(pieces: Sequence[Piece]) -> str:
+    """``24 calls`` of attention, ``24 kernels`` of anything else."""
+    return calls(sum(piece.count for piece in pieces), "call" if all(p.kernel is None for p in pieces) else "kernel")
 
 
 def _label(piece: Piece, unlike: Wanted | None) -> str:

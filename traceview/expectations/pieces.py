@@ -274,11 +274,11 @@ def in_place(piece: Piece, wanted: Wanted) -> bool:
     return wanted.direction is None or piece.row.family != "attention" or piece.row.direction == wanted.direction
 
 
-def hidden_by_a_graph(pieces: Iterable[Piece]) -> int:
-    """Number of calls whose op a graph replay hides."""
-    return sum(piece.count for piece in pieces if piece.row.attribution == Attribution.OPAQUE.value)
+def hidden_by_a_graph(pieces: Iterable[Piece]) -> list[Piece]:
+    """Those whose op a graph replay hides."""
+    return [piece for piece in pieces if piece.row.attribution == Attribution.OPAQUE.value]
 
 
-def without_op(pieces: Iterable[Piece]) -> int:
-    """Number of calls whose op is not recorded."""
-    return sum(piece.count for piece in pieces if piece.row.attribution == Attribution.KERNEL_ONLY.value)
+def without_op(pieces: Iterable[Piece]) -> list[Piece]:
+    """Those whose op is not recorded."""
+    return [piece for piece in pieces if piece.row.attribution == Attribution.KERNEL_ONLY.value]

@@ -80,7 +80,8 @@ class _Draft:
         min_share = 1.0 if least == 1.0 else int((least - _MARGIN) * 100) / 100
         expect = Expect(0, wanted, max(min_share, 0.01), min_count)
         judgement = judge_expect(expect, self.pieces)
-        if judgement.verdict is not Verdict.PASS or (wanted.demands and least < LEAST_SHARE):
+        if judgement.verdict is not Verdict.PASS or least < LEAST_SHARE:
+            judgement = judge_expect(Expect(0, wanted), self.pieces)
             self.remark(f"Not stated: {wanted.scope}, {', '.join(wanted.demands)}. Observed: {judgement.observed}.")
             return False
         self._write(expect, judgement.observed, remarks)
