@@ -4,13 +4,13 @@ The built-in policy, when no expectations are given: a proven slow attention pat
 that cannot answer is inconclusive. An empty table never stands for "could not look".
 
 With expectations the verdict is theirs: one violated fails, else one that cannot be told is inconclusive, else it
-passes. Errors of the built-in policy still fail unless the file says ``policy = "none"``, expects the implementation, or
-accepts the finding.
+passes. Errors of the built-in policy still fail, unless the file says ``policy = "none"``, expects the implementation,
+or accepts the finding.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
@@ -20,7 +20,7 @@ from traceview.dispatch import DispatchTable, dispatch_table
 from traceview.errors import ExitCode
 from traceview.expectations.accepting import Accepted, accept_findings, accept_results, unused
 from traceview.expectations.judging import BLIND_SHARE, judge_expect, judge_forbid, worst
-from traceview.expectations.limits import LIMITS
+from traceview.expectations.limits import judge_limit
 from traceview.expectations.model import Context, ExpectationResult, Policy, ResultKind, Verdict
 from traceview.expectations.pieces import Pieces
 from traceview.expectations.vocabulary import spelled_out
@@ -62,7 +62,7 @@ class CheckResult:
     findings: tuple[Finding, ...]
     expectations: tuple[ExpectationResult, ...] | None = None
     expectations_path: str | None = None
-    context: Context = Context()
+    context: Context = field(default_factory=Context)
     notes: tuple[str, ...] = ()
 
     @property
@@ -130,10 +130,7 @@ def judge(
     judged = [
         *((ResultKind.EXPECT, one.line, one.text, judge_expect(one, pieces)) for one in expectations.expects),
         *((ResultKind.FORBID, one.line, one.text, judge_forbid(one, pieces, findings)) for one in expectations.forbids),
-        *(
-            (ResultKind.LIMIT, one.line, one.text, LIMITS[one.key].judge(timeline, table, one.most))
-            for one in expectations.limits
-        ),
+        *((ResultKind.LIMIT, one.line, one.text, judge_limit(one, pieces)) for one in expectations.limits),
     ]
     return tuple(
         ExpectationResult(kind, expectations.path, line, text, judgement.verdict, judgement.observed)
@@ -204,7 +201,9 @@ def _weigh(
     return verdict, "; ".join(parts)
 
 
-def _notes(accepts: Sequence[Accept], findings: Accepted[Finding], results: Accepted[ExpectationResult]) -> tuple[str, ...]:
+def _notes(
+    accepts: Sequence[Accept], findings: Accepted[Finding], results: Accepted[ExpectationResult]
+) -> tuple[str, ...]:
     return (*findings.expired, *results.expired, *unused(accepts, findings, results))
 
 

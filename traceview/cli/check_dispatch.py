@@ -40,8 +40,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=day,
         help="last day of what --update-baseline writes, or never (default: 90 days from today)",
     )
-    parser.add_argument("--torch", metavar="VERSION", type=version, help="PyTorch version, e.g. 2.9; outweighs [context]")
-    parser.add_argument("--cudnn", metavar="VERSION", type=version, help="cuDNN version, e.g. 9.10; outweighs [context]")
+    parser.add_argument(
+        "--torch", metavar="VERSION", type=version, help="PyTorch version, e.g. 2.9; outweighs [context]"
+    )
+    parser.add_argument(
+        "--cudnn", metavar="VERSION", type=version, help="cuDNN version, e.g. 9.10; outweighs [context]"
+    )
     parser.add_argument(
         "--inconclusive",
         choices=("fail", "warn"),

@@ -86,7 +86,6 @@ def run(options: argparse.Namespace) -> Answer:
             out.write(proposal.text)
             return
         from traceview.render.names import plain
-
         from traceview.render.units import counted
 
         stated = counted(len(proposal.stated), "expectation")

@@ -1,4 +1,4 @@
-"""Known findings and violations that do not count for now: what each ``[[accept]]`` covers, and what it no longer does."""
+"""Known findings and violations that do not count for now: what each ``[[accept]]`` covers, and when it ends."""
 
 from __future__ import annotations
 
@@ -110,4 +110,6 @@ def _until(accept: Accept) -> str:
 
 
 def _expired(accept: Accept, what: str) -> str:
-    return f"{accept.path}:{accept.line}: [[accept]] expired on {accept.expires}, so {what}. Reason then: {accept.reason}"
+    return (
+        f"{accept.path}:{accept.line}: [[accept]] expired on {accept.expires}, so {what}. Reason then: {accept.reason}"
+    )

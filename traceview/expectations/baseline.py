@@ -33,7 +33,7 @@ def read_or_start(path: str) -> tuple[Accept, ...]:
 
 
 def last_day(expires: date | str | None, today: date) -> date | None:
-    """What a user asked for: a date, ``"never"`` (``None``), or nothing, which means :data:`DEFAULT_DAYS` from today."""
+    """What a user asked for: a date, ``"never"`` (``None``), or nothing (:data:`DEFAULT_DAYS` from today)."""
     if isinstance(expires, date):
         return expires
     return None if expires == "never" else today + timedelta(days=DEFAULT_DAYS)
@@ -68,16 +68,16 @@ def updated(
         )
         for one in current
     ]
-    for finding in findings:
-        if finding.severity is Severity.ERROR and not any(covers_finding(one, finding) for one in current):
-            entries.append(
-                accept_lines(rule=finding.code, expectation=None, where=finding.where, reason=reason, expires=expires)
-            )
-    for result in results:
-        if result.counts is Verdict.FAIL and not any(covers_result(one, result) for one in current):
-            entries.append(
-                accept_lines(rule=None, expectation=result.text, where=None, reason=reason, expires=expires)
-            )
+    entries += [
+        accept_lines(rule=one.code, expectation=None, where=one.where, reason=reason, expires=expires)
+        for one in findings
+        if one.severity is Severity.ERROR and not any(covers_finding(known, one) for known in current)
+    ]
+    entries += [
+        accept_lines(rule=None, expectation=one.text, where=None, reason=reason, expires=expires)
+        for one in results
+        if one.counts is Verdict.FAIL and not any(covers_result(known, one) for known in current)
+    ]
     unique = list(dict.fromkeys(tuple(entry) for entry in entries))
     return "\n\n".join(["\n".join(_HEAD), *("\n".join(entry) for entry in unique)]) + "\n"
 

@@ -80,7 +80,8 @@ def judge_expect(expect: Expect, pieces: Pieces) -> Judgement:
     if not scope:
         return _nothing(expect, pieces, suspects if blind else [])
     split = split_scope(scope, wanted)
-    verdict, words = Verdict.PASS, []
+    verdict = Verdict.PASS
+    words: list[str] = []
     if wanted.demands or wanted.direction:
         verdict, words = _judge_share(expect, split, suspects if blind else [])
     if expect.min_count is not None:
@@ -242,7 +243,7 @@ def _nothing(expect: Expect, pieces: Pieces, suspects: Sequence[Piece]) -> Judge
 
 
 def _could_turn(verdict: Verdict, split: Split, expect: Expect) -> bool:
-    """What the file lost could turn the verdict: a proven counter-example of an expectation without exceptions stands."""
+    """What the file lost could turn the verdict; a proven counter-example to "all of it" stands."""
     if verdict is Verdict.FAIL:
         return not (expect.min_share == 1 and split.bad)
     return verdict is Verdict.PASS

@@ -121,11 +121,15 @@ class Pieces:
         )
 
     def in_scope(self, wanted: Wanted) -> list[Piece]:
-        """The pieces that an expectation is about: of a family its main kernels, of an op its matrix work if it has
-        any. Stage and direction are looked at; a piece whose direction is not told is in."""
+        """The pieces that an expectation is about: of a family its main kernels, of an op its matrix work, if any.
+
+        Stage and direction are looked at; a piece whose direction is not told is in.
+        """
         if wanted.op in FAMILIES:
             source = self.calls if wanted.op == "attention" else self.kernels
-            return [piece for piece in source if piece.family == wanted.op and not piece.helper and in_place(piece, wanted)]
+            return [
+                piece for piece in source if piece.family == wanted.op and not piece.helper and in_place(piece, wanted)
+            ]
         pieces = [
             piece
             for piece in self.work

@@ -1,7 +1,7 @@
 """Write a ``dispatch.toml`` from a good trace: what held in it, so that the next one must hold it too.
 
-Everything that is written as an expectation was judged on the trace first and holds there. What does not hold, or cannot
-be told, is said in a comment and not stated.
+Everything that is written as an expectation was judged on the trace first and holds there. What does not hold, or
+cannot be told, is said in a comment and not stated.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def propose(
     if not draft.stated:
         return Proposal("", (), 0, why_not="nothing in it can be told well enough to be expected of another trace")
     accepts = _accepts(draft, errors)
-    blocks = [_head(timeline), *draft.blocks, _limits(timeline, table), *accepts]
+    blocks = [_head(timeline), *draft.blocks, _limits(pieces), *accepts]
     text = "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
     return Proposal(text, tuple(draft.stated), len(accepts))
 
@@ -209,13 +209,13 @@ def _whatever_ran(draft: _Draft) -> None:
         draft.expect(Wanted(op=family), min_count=1)
 
 
-def _limits(timeline: Timeline, table: DispatchTable) -> list[str]:
+def _limits(pieces: Pieces) -> list[str]:
     """Limits as comments: how much is too much is for the reader to say."""
     lines = ["# Limits of the whole trace. Choose what is too much and remove the #.", "# [limits]"]
     for key in _LIMIT_HINTS:
-        judgement = LIMITS[key].judge(timeline, table, 1.0)
-        if judgement.verdict is not Verdict.INCONCLUSIVE:
-            lines += [f"# {key} = 0.1", *(f"#   {line[2:]}" for line in comment(f"observed: {judgement.observed}"))]
+        measure = LIMITS[key].measure(pieces)
+        if measure.value is not None:
+            lines += [f"# {key} = 0.1", *(f"#   {line[2:]}" for line in comment(f"observed: {measure.words}"))]
     return lines if len(lines) > 2 else []
 
 
@@ -231,8 +231,6 @@ def _accepts(draft: _Draft, errors: Sequence[Finding]) -> list[list[str]]:
         for finding in errors
     ]
     blocks += [
-        accept_lines(rule=None, expectation=text, where=None, reason=reason, expires=expires)
-        for text in draft.violated
+        accept_lines(rule=None, expectation=text, where=None, reason=reason, expires=expires) for text in draft.violated
     ]
     return blocks
-

@@ -13,6 +13,7 @@ from traceview.attention import Attribution
 from traceview.expectations.limits import LIMITS
 from traceview.expectations.model import Accept, Context, Expect, Expectations, Forbid, Limit, Policy, Wanted
 from traceview.expectations.tables import Problems, Table, parse
+from traceview.expectations.versions import is_version
 from traceview.expectations.vocabulary import (
     FAMILIES,
     all_implementations,
@@ -21,7 +22,6 @@ from traceview.expectations.vocabulary import (
     precisions,
     providers,
 )
-from traceview.expectations.versions import is_version
 from traceview.rules.catalogue import RULES, find_rule
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def read_expectations(path: str) -> Expectations:
     top.no_more()
     if policy == Policy.NONE and not any(top.has(key) for key in ("expect", "forbid", "limits")):
         top.problem(
-            'policy = "none" and nothing is stated, so nothing could ever fail. Add [[expect]], [[forbid]] or [limits].',
+            'policy = "none" and nothing stated: nothing could ever fail. Add [[expect]], [[forbid]] or [limits].',
             "policy",
         )
     problems.raise_if_any()

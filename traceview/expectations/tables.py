@@ -208,8 +208,10 @@ class Table:
     def day(self, key: str) -> date | str | None:
         """A date, or the text ``"never"``."""
         value = self._take(key)
-        if value is None or value == "never":
-            return value
+        if value is None:
+            return None
+        if value == "never":
+            return "never"
         if isinstance(value, date) and not isinstance(value, datetime):
             return value
         hint = ""
@@ -235,9 +237,7 @@ class Table:
             return []
         if isinstance(value, list) and all(isinstance(part, dict) for part in value):
             places = self.place.keys[key].items
-            return [
-                Table(part, place, f"[[{key}]]", self.problems) for part, place in zip(value, places, strict=True)
-            ]
+            return [Table(part, place, f"[[{key}]]", self.problems) for part, place in zip(value, places, strict=True)]
         self.problem(f"{key} must be a list of tables: write [[{key}]] with two brackets.", key)
         return []
 

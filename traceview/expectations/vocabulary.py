@@ -18,9 +18,7 @@ FLASH_ATTENTION: Final = ("flash-1", "flash-2", "flash-3", "flash-4", "cpu-flash
 ATTENTION_WORDS: Final = {"fused": FUSED_ATTENTION, "flash": FLASH_ATTENTION}
 """Words for several attention implementations."""
 
-EXPECTABLE: Final = tuple(
-    name for name in ATTENTION_IMPLEMENTATIONS if name not in ("unknown", "opaque")
-)
+EXPECTABLE: Final = tuple(name for name in ATTENTION_IMPLEMENTATIONS if name not in ("unknown", "opaque"))
 """Attention implementations that can be expected or forbidden: what is not known cannot."""
 
 FAMILIES: Final = tuple(family.value for family in Family if family is not Family.UNKNOWN)

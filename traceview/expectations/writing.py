@@ -39,7 +39,9 @@ def comment(text: str, width: int = 110) -> list[str]:
     return [f"# {line}" for line in textwrap.wrap(clean, width - 2, break_on_hyphens=False)] or ["#"]
 
 
-def accept_lines(*, rule: str | None, expectation: str | None, where: str | None, reason: str, expires: date | None) -> list[str]:
+def accept_lines(
+    *, rule: str | None, expectation: str | None, where: str | None, reason: str, expires: date | None
+) -> list[str]:
     """One ``[[accept]]``."""
     return [
         "[[accept]]",
@@ -93,7 +95,10 @@ def write_file(path: str, text: str, *, replace: bool) -> None:
             os.unlink(temporary)
         reason = getattr(error, "strerror", None) or str(error)
         raise TraceviewError(
-            "cannot-write", where=path, why=f"cannot be written ({reason}).", next_step="Check the folder and its permissions."
+            "cannot-write",
+            where=path,
+            why=f"cannot be written ({reason}).",
+            next_step="Check the folder and its permissions.",
         ) from None
 
 

@@ -254,7 +254,9 @@ def _count(result: CheckResult, code: ExitCode) -> str:
     calls = sum(row.count for row in result.table.attention)
     stated = ""
     if result.expectations:
-        counts = [sum(one.counts.value == verdict for one in result.expectations) for verdict in ("fail", "inconclusive")]
+        counts = [
+            sum(one.counts.value == verdict for one in result.expectations) for verdict in ("fail", "inconclusive")
+        ]
         total = counted(len(result.expectations), "expectation")
         stated = f"{total}: {counts[0]} violated, {counts[1]} not to be told; "
     return (
