@@ -108,7 +108,10 @@ def _wanted(table: Table) -> Wanted:
     if op is not None:
         _check_op(table, op)
     known: Collection[str] = implementations(op) if op in FAMILIES else all_implementations()
-    wanted = Wanted(
+    if not known and table.has("implementation"):
+        table.problem(f"no implementations of {op} are told apart, so none can be asked for.", "implementation")
+        del table.values["implementation"]
+    return Wanted(
         op=op,
         stage=table.text("stage"),
         direction=table.text("direction", known=_DIRECTIONS),
@@ -117,9 +120,6 @@ def _wanted(table: Table) -> Wanted:
         tensor_core=table.flag("tensor_core"),
         precision=table.texts("precision", precisions()),
     )
-    if table.has("implementation") and op in FAMILIES and not known:
-        table.problem(f"no implementation of {op} is told apart, so none can be asked for.", "implementation")
-    return wanted
 
 
 def _check_op(table: Table, op: str) -> None:
