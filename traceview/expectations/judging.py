@@ -246,7 +246,7 @@ def _could_turn(verdict: Verdict, split: Split, expect: Expect) -> bool:
     """What the file lost could turn the verdict; a proven counter-example to "all of it" stands."""
     if verdict is Verdict.FAIL:
         return not (expect.min_share == 1 and split.bad)
-    return verdict is Verdict.PASS
+    return verdict is Verdict.PASS and bool(expect.wanted.demands)
 
 
 def _judge_rule(code: str, pieces: Pieces, findings: Sequence[Finding]) -> Judgement:

@@ -7,7 +7,7 @@ of a file are said at once, each with its line.
 from __future__ import annotations
 
 from datetime import date
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from traceview.attention import Attribution
 from traceview.expectations.limits import LIMITS
@@ -23,9 +23,6 @@ from traceview.expectations.vocabulary import (
     providers,
 )
 from traceview.rules.catalogue import RULES, find_rule
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
 
 SCHEMA: Final = 1
 _GLOB: Final = frozenset("*?[")
@@ -74,7 +71,7 @@ def read_baseline(path: str) -> tuple[Accept, ...]:
     for key in ("policy", "context", "expect", "forbid", "limits"):
         if top.has(key):
             top.problem(f"a baseline holds only [[accept]]: {key} belongs to the file of --expect.", key)
-            top.values = {name: value for name, value in top.values.items() if name != key}
+            top.skip(key)
     top.no_more()
     problems.raise_if_any()
     return accepts
@@ -107,19 +104,25 @@ def _wanted(table: Table) -> Wanted:
     op = table.text("op")
     if op is not None:
         _check_op(table, op)
-    known: Collection[str] = implementations(op) if op in FAMILIES else all_implementations()
-    if not known and table.has("implementation"):
-        table.problem(f"no implementations of {op} are told apart, so none can be asked for.", "implementation")
-        del table.values["implementation"]
     return Wanted(
         op=op,
         stage=table.text("stage"),
         direction=table.text("direction", known=_DIRECTIONS),
-        implementation=table.texts("implementation", known),
+        implementation=_implementation(table, op),
         provider=table.texts("provider", providers()),
         tensor_core=table.flag("tensor_core"),
         precision=table.texts("precision", precisions()),
     )
+
+
+def _implementation(table: Table, op: str | None) -> tuple[str, ...]:
+    known = implementations(op) if op in FAMILIES else all_implementations()
+    if known:
+        return table.texts("implementation", known)
+    table.skip("implementation")
+    if table.has("implementation"):
+        table.problem(f"no implementations of {op} are told apart, so none can be asked for.", "implementation")
+    return ()
 
 
 def _check_op(table: Table, op: str) -> None:

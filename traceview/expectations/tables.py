@@ -241,6 +241,10 @@ class Table:
         self.problem(f"{key} must be a list of tables: write [[{key}]] with two brackets.", key)
         return []
 
+    def skip(self, key: str) -> None:
+        """Take a key without looking at its value."""
+        self._take(key)
+
     def has(self, key: str) -> bool:
         """The key is written, whatever its value."""
         return key in self.values
