@@ -125,7 +125,9 @@ def test_a_baseline_is_updated(check_events, write):
     ]
     again = check_events(FUSED, *CALL, *SLOW, baseline=read_baseline(new), today=TODAY)
     assert again.verdict is Verdict.PASS
-    assert updated(read_baseline(new), again.findings, again.expectations, reason="r", expires=None, today=TODAY) == text
+    assert (
+        updated(read_baseline(new), again.findings, again.expectations, reason="r", expires=None, today=TODAY) == text
+    )
 
 
 def test_last_day():

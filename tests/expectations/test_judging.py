@@ -260,7 +260,10 @@ def test_the_worst_device_counts(judge):
 
 
 def test_without_device_time_host_time_counts(judge):
-    calls = [op("aten::scaled_dot_product_attention", 0, 10), op("aten::_scaled_dot_product_flash_attention_for_cpu", 1, 9)]
+    calls = [
+        op("aten::scaled_dot_product_attention", 0, 10),
+        op("aten::_scaled_dot_product_flash_attention_for_cpu", 1, 9),
+    ]
     slow = [op("aten::scaled_dot_product_attention", 20, 50), op("aten::_scaled_dot_product_attention_math", 21, 49)]
     assert judge(expect(op="attention", implementation="flash"), *calls, *slow) == [
         ("fail", "cpu-flash 1 of 2 calls, 25.0 % of attention host time; math 1 call (0.030 ms of host time)")
