@@ -195,7 +195,8 @@ def _weigh(
             f"{first.path}:{first.line}: {first.text} ({first.observed})"
         )
         if len(decisive) > 1:
-            parts.append(f"also line {', '.join(str(one.line) for one in decisive[1:])}")
+            lines = ", ".join(str(one.line) for one in decisive[1:])
+            parts.append(f"also line{'s' if len(decisive) > 2 else ''} {lines}")
     if verdict is Verdict.FAIL and errors:
         parts.append(f"built-in policy: {'; '.join(errors)}")
     return verdict, "; ".join(parts)

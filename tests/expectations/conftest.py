@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from authored_timeline import timeline
 
 import sample_traces
+from authored_timeline import timeline
 from traceview.expectations.reading import read_expectations
 from traceview.expectations.tables import ExpectationsError
 from traceview.gate import check

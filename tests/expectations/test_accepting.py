@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import date
 
 import pytest
-from authored_timeline import kernel, launch, op
 
+from authored_timeline import kernel, launch, op
 from traceview.expectations.baseline import last_day, updated
 from traceview.expectations.reading import read_baseline
 from traceview.findings import Severity

@@ -5,8 +5,8 @@ from __future__ import annotations
 import stat
 
 import pytest
-from authored_timeline import kernel, launch, op, timeline
 
+from authored_timeline import kernel, launch, op, timeline
 from traceview import load
 from traceview.dispatch import dispatch_table
 from traceview.expectations.proposing import Acceptance, propose
@@ -119,7 +119,7 @@ def test_a_slow_trace_is_taken_with_a_reason(program, samples, tmp_path):
     done = program("init-expectations", samples / SLOW, "--accept-slow", "issue 12", "--expires", "2099-01-31")
     assert done.returncode == 0
     read = read_expectations(str(tmp_path / "dispatch.toml"))
-    assert [one.text for one in read.expects][0] == "attention: flash-2, at least 1 call"
+    assert read.expects[0].text == "attention: flash-2, at least 1 call"
     assert [(one.rule or one.expectation, one.reason, str(one.expires)) for one in read.accepts] == [
         ("TV102", "issue 12", "2099-01-31"),
         ("attention: flash-2, at least 1 call", "issue 12", "2099-01-31"),

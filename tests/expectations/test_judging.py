@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from authored_timeline import kernel, launch, op, timeline
 
+from authored_timeline import kernel, launch, op, timeline
 from traceview.expectations.reading import read_expectations
 from traceview.gate import Verdict, check
 from traceview.timeline import ImportReport

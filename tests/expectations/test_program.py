@@ -66,8 +66,10 @@ def test_a_missing_file(program, samples):
     done = program("check-dispatch", samples / GOOD, "--expect", "none.toml")
     assert (done.returncode, done.stderr) == (
         2,
-        "traceview: error: none.toml: no such file. Check the path, or write one with `traceview init-expectations "
-        "TRACE -o FILE`.\n",
+        (
+            "traceview: error: none.toml: no such file. Check the path, or write one with `traceview init-expectations "
+            "TRACE -o FILE`.\n"
+        ),
     )
 
 

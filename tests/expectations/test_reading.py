@@ -101,7 +101,7 @@ MISTAKES = [
     # Unknown words.
     ('[[expect]]\nop = "atention"\nmin_count = 1', '3: op cannot be "atention". Did you mean "attention"? An op is written as aten::atention.'),
     ('[[expect]]\nop = "sdpa"\nmin_count = 1', '3: op cannot be "sdpa". Did you mean "attention"? An op is written as aten::sdpa.'),
-    ('[[expect]]\nop = "unknown"\nmin_count = 1', "3: op cannot be \"unknown\". Families: attention, gemm, conv, moe, collective, norm, softmax, elementwise, reduce, pool, embedding, index, rng, optimizer, quantize, rope, sampling, loss, fft, memcpy, memset, cache, recurrent, sparse, fusion, other."),
+    ('[[expect]]\nop = "unknown"\nmin_count = 1', '3: op cannot be "unknown". Families: attention, gemm, conv, moe, collective, norm, softmax, elementwise, reduce, pool, embedding, index, rng, optimizer, quantize, rope, sampling, loss, fft, memcpy, memset, cache, recurrent, sparse, fusion, other.'),
     ('[[expect]]\nop = "attention"\nimplementation = [\n "flash2",\n "cudn",\n]', ['5: implementation cannot be "flash2". Did you mean "flash-2"?', '6: implementation cannot be "cudn". Did you mean "cudnn"?']),
     ('[[expect]]\nop = "attention"\nimplementation = "xmma"', '4: implementation cannot be "xmma". Known: fused, flash, flash-1, flash-2, flash-3, flash-4, mem-efficient, cudnn, flashinfer, trtllm, triton, flex, aotriton, ck, aiter, sage, pallas, paged, mla, cpu-flash, vendor, math, unfused.'),
     ('[[expect]]\nop = "gemm"\nimplementation = "nvjett"', '4: implementation cannot be "nvjett". Did you mean "nvjet"?'),
