@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import stat
 
+import jsonschema
 import pytest
 
 from authored_timeline import kernel, launch, op, timeline
@@ -105,6 +107,16 @@ def test_standard_output(program, samples, tmp_path):
     done = program("init-expectations", samples / GOOD, "-o", "-")
     assert done.stdout.startswith("# What must dispatch.")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_json(program, samples, repository):
+    schema = json.loads((repository / "docs" / "schemas" / "init-expectations.json").read_text())
+    done = program("init-expectations", samples / GOOD, "--format", "json")
+    document = json.loads(done.stdout)
+    jsonschema.Draft202012Validator(schema).validate(document)
+    assert (document["path"], document["accepted"], len(document["expectations"])) == ("dispatch.toml", 0, 5)
+    printed = json.loads(program("init-expectations", samples / GOOD, "-o", "-", "--format", "json").stdout)
+    assert printed == document | {"path": None}
 
 
 def test_a_slow_trace_is_refused(program, samples, tmp_path):

@@ -46,19 +46,14 @@ class Command(Protocol):
 
 
 def add_trace_options(parser: argparse.ArgumentParser) -> None:
-    """The traces and the options of every command that reads them and shows a result."""
-    add_reading_options(parser)
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="form of the result (default: text)")
-
-
-def add_reading_options(parser: argparse.ArgumentParser) -> None:
-    """The traces and how they are read."""
+    """The traces and the options of every command that reads them."""
     parser.add_argument(
         "traces",
         metavar="TRACE",
         nargs="+",
         help="a trace file, a folder or a pattern; several are the ranks of one run",
     )
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="form of the result (default: text)")
     parser.add_argument(
         "--strict", action="store_true", help="fail if anything in the trace had to be skipped or repaired"
     )

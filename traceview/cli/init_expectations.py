@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TextIO
 
-from traceview.cli.command import Answer, add_reading_options, load_traces
+from traceview.cli.command import Answer, add_trace_options, load_traces
 from traceview.cli.expiry import day, today
 from traceview.errors import ExitCode, TraceviewError, UsageError
 
 if TYPE_CHECKING:
     import argparse
+
+    from traceview.expectations.proposing import Proposal
 
 NAME = "init-expectations"
 SUMMARY = "Write a dispatch.toml from a good trace: what ran there must run again"
@@ -30,7 +32,7 @@ class UnfitTraceError(TraceviewError):
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Options of this command."""
-    add_reading_options(parser)
+    add_trace_options(parser)
     parser.add_argument(
         "-o", "--output", metavar="FILE", default="dispatch.toml", help="where to (default: dispatch.toml); - prints it"
     )
@@ -82,16 +84,24 @@ def run(options: argparse.Namespace) -> Answer:
         write_file(options.output, proposal.text, replace=options.force)
 
     def write(out: TextIO) -> None:
-        if not to_file:
-            out.write(proposal.text)
-            return
-        from traceview.render.names import plain
-        from traceview.render.units import counted
+        if options.format == "json":
+            from traceview.render.documents import dumps, proposal_document
 
-        stated = counted(len(proposal.stated), "expectation")
-        accepted = f", and accepts {counted(proposal.accepted, 'known violation')}" if proposal.accepted else ""
-        print(f"wrote {plain(options.output)}: it states {stated}{accepted}.", file=out)
-        for text in proposal.stated:
-            print(f"  {plain(text)}", file=out)
+            print(dumps(proposal_document(proposal, options.output if to_file else None)), file=out)
+        elif to_file:
+            _write_summary(proposal, options.output, out)
+        else:
+            out.write(proposal.text)
 
     return Answer(ExitCode.OK, write)
+
+
+def _write_summary(proposal: Proposal, path: str, out: TextIO) -> None:
+    from traceview.render.names import plain
+    from traceview.render.units import counted
+
+    stated = counted(len(proposal.stated), "expectation")
+    accepted = f", and accepts {counted(proposal.accepted, 'known violation')}" if proposal.accepted else ""
+    print(f"wrote {plain(path)}: it states {stated}{accepted}.", file=out)
+    for text in proposal.stated:
+        print(f"  {plain(text)}", file=out)

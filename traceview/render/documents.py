@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from traceview.dispatch import Dispatch
     from traceview.errors import ExitCode
     from traceview.expectations.model import ExpectationResult
+    from traceview.expectations.proposing import Proposal
     from traceview.findings import Finding
     from traceview.gate import CheckResult
     from traceview.report import Device, ImportSummary, KernelReport, KernelUse, PartNote, Report, Step, TraceInfo
@@ -106,6 +107,17 @@ def check_document(
                 else [{"part": "dispatches", "text": "The trace has no device work and no op that asks for attention."}]
             ),
         ],
+    }
+
+
+def proposal_document(proposal: Proposal, path: str | None) -> dict[str, Any]:
+    """``traceview.init-expectations/1``; ``path`` is ``None`` if no file was written."""
+    return {
+        "schema": "traceview.init-expectations/1",
+        "path": path,
+        "expectations": list(proposal.stated),
+        "accepted": proposal.accepted,
+        "text": proposal.text,
     }
 
 
