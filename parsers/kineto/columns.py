@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from .event import EVENT_KEYS, strict_end
-from .keys import IDENTITY_FIELDS, MAX_KEY_BYTES, MAX_KEYS, TEXT_FIELDS, TIME_FIELDS, UNKNOWN, KeyTable, initial_names
+from .keys import IDENTITY_FIELDS, MAX_KEY_BYTES, MAX_KEYS, TEXT_FIELDS, TIME_FIELDS, UNKNOWN, KeyTable, initial_table
 from .numbers import MAX_DIGITS, parse_decimal_ns, parse_whole
 from .pieces import codes_of
 from .raw import INT_ARGS, LABEL_BASE
@@ -35,7 +35,7 @@ class Knowledge:
     """
 
     def __init__(self) -> None:
-        self.keys = KeyTable(initial_names())
+        self.keys = initial_table()
         self._verdict = np.zeros(1 << 12, np.uint8)
         self._lock = threading.Lock()
         self.phase_codes = codes_of(pl.Series([chr(code) for code in range(128)], dtype=pl.String))
@@ -66,8 +66,8 @@ class Knowledge:
             strings = texts.gather(fresh[first]).to_list()
             verdict[different] = [1 if _is_sound(string) else 2 for string in strings]
             known = verdict[codes]
-        flagged: NDArray[np.bool_] = known == 2
-        return flagged
+        unsound: NDArray[np.bool_] = known == 2
+        return unsound
 
 
 def _is_sound(raw: str) -> bool:
@@ -128,8 +128,7 @@ class _Reader:
 
         index_of = {name: number for number, name in enumerate(names)}
         empty = slice(0, 0)
-        for name in TIME_FIELDS:
-            self._times(name, span.get(index_of[name], empty))
+        self._times(int(bounds[1]), int(bounds[len(TIME_FIELDS)]))
         numeric_end = int(bounds[index_of[TEXT_FIELDS[0]]])
         value, is_int, quoted = self._whole_numbers(int(bounds[len(TIME_FIELDS)]), numeric_end)
         offset = int(bounds[len(TIME_FIELDS)])
@@ -184,12 +183,14 @@ class _Reader:
         quoted = self.first == _QUOTE
         self.out.odd[self.event[quoted & (self.string_end != self.end)]] = True
 
-    def _times(self, name: str, where: slice) -> None:
+    def _times(self, dur_begin: int, dur_end: int) -> None:
+        """Read ts and dur, the first two columns."""
         found = self.found
-        rows = self.event[where]
-        value, ok = parse_decimal_ns(found.text, found.words, self.start[where], self._bounded(where))
-        self.out.odd[rows[~ok]] = True
-        self.out.numbers[f"{name}_ns"] = (rows, value)
+        both = slice(0, dur_end)
+        value, ok = parse_decimal_ns(found.text, found.words, self.start[both], self._bounded(both))
+        self.out.odd[self.event[both][~ok]] = True
+        for name, where in (("ts_ns", slice(0, dur_begin)), ("dur_ns", slice(dur_begin, dur_end))):
+            self.out.numbers[name] = (self.event[where], value[where])
 
     def _bounded(self, where: slice) -> NDArray[np.int64]:
         """Ends of values that are never before their start, also where the structure is odd."""
@@ -229,7 +230,7 @@ class _Reader:
             labels.append((column, np.flatnonzero(~is_int & quoted) + where.start))
 
     def _phases(self, where: slice) -> None:
-        """The phase is one character nearly always: look it up instead of slicing."""
+        """Read ph, which is one character nearly always: look it up instead of slicing."""
         rows = self.event[where]
         short = (self.first[where] == _QUOTE) & (self.end[where] - self.start[where] == 3)
         char = self.found.text[self.start[where] + 1]
