@@ -19,7 +19,7 @@ from traceview.attention import UNTOLD
 from traceview.dispatch import DispatchTable, dispatch_table
 from traceview.errors import ExitCode
 from traceview.expectations.accepting import Accepted, accept_findings, accept_results, unused
-from traceview.expectations.judging import BLIND_SHARE, judge_expect, judge_forbid, worst
+from traceview.expectations.judging import BLIND_SHARE, incomplete, judge_expect, judge_forbid, worst
 from traceview.expectations.limits import judge_limit
 from traceview.expectations.model import Context, ExpectationResult, Policy, ResultKind, Verdict
 from traceview.expectations.pieces import Pieces
@@ -209,6 +209,15 @@ def _notes(
 
 
 def _without_errors(timeline: Timeline, table: DispatchTable) -> tuple[Verdict, str]:
+    """The built-in policy where nothing slow is proven; what the file lost could hold the counter-example."""
+    verdict, summary = _as_recorded(timeline, table)
+    doubt = incomplete(timeline)
+    if verdict is Verdict.PASS and doubt:
+        return Verdict.INCONCLUSIVE, f"{summary}; but {doubt}"
+    return verdict, summary
+
+
+def _as_recorded(timeline: Timeline, table: DispatchTable) -> tuple[Verdict, str]:
     untold = sum(row.count for row in table.attention if row.implementation in UNTOLD)
     if untold:
         total = sum(row.count for row in table.attention)

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from traceview.expectations.model import Expect, Forbid
     from traceview.findings import Finding
+    from traceview.timeline import Timeline
 
 BLIND_SHARE: Final = 0.05
 """More device time than this in work that cannot be told to be in or out of a scope could change a verdict about it."""
@@ -89,7 +90,7 @@ def judge_expect(expect: Expect, pieces: Pieces) -> Judgement:
         verdict = worst([verdict, count_verdict])
         words.append(count_words)
     words += _remarks(scope, suspects)
-    doubt = incomplete(pieces)
+    doubt = incomplete(pieces.timeline)
     if doubt and _could_turn(verdict, split, expect):
         verdict = Verdict.INCONCLUSIVE
         words.append(doubt)
@@ -127,7 +128,7 @@ def judge_forbid(forbid: Forbid, pieces: Pieces, findings: Sequence[Finding]) ->
     if doubtful:
         words = f"nothing of the kind is proven, but {_groups(doubtful, _device_time)} could be"
         return Judgement(Verdict.INCONCLUSIVE, f"{words}: {_why_untold(doubtful, wanted)}")
-    doubt = incomplete(pieces)
+    doubt = incomplete(pieces.timeline)
     what = "kernels" if by_kernel else "calls and kernels"
     seen = f"nothing of the kind among {sum(piece.count for piece in source):,} {what}"
     return Judgement(Verdict.INCONCLUSIVE, f"{seen}; {doubt}") if doubt else Judgement(Verdict.PASS, seen)
@@ -139,9 +140,9 @@ def worst(verdicts: Iterable[Verdict]) -> Verdict:
     return next((one for one in (Verdict.FAIL, Verdict.INCONCLUSIVE) if one in verdicts), Verdict.PASS)
 
 
-def incomplete(pieces: Pieces) -> str | None:
+def incomplete(timeline: Timeline) -> str | None:
     """Why absence proves nothing in this trace; ``None`` if it does."""
-    report = pieces.timeline.report
+    report = timeline.report
     if report.truncated:
         return "the file is cut off, and the missing part could hold a counter-example"
     if report.trust is Trust.POOR:
@@ -236,7 +237,7 @@ def _nothing(expect: Expect, pieces: Pieces, suspects: Sequence[Piece]) -> Judge
         return Judgement(Verdict.INCONCLUSIVE, could)
     if expect.min_count is None:
         return Judgement(Verdict.INCONCLUSIVE, f"{words} (with min_count = 1 this would fail)")
-    doubt = incomplete(pieces)
+    doubt = incomplete(pieces.timeline)
     if doubt:
         return Judgement(Verdict.INCONCLUSIVE, f"{words}; {doubt}")
     return Judgement(Verdict.FAIL, f"no {expect.wanted.scope} ran, at least {expect.min_count:,} asked")
@@ -257,7 +258,7 @@ def _judge_rule(code: str, pieces: Pieces, findings: Sequence[Finding]) -> Judge
         return Judgement(Verdict.FAIL, titles)
     if found:
         return Judgement(Verdict.INCONCLUSIVE, f"inferred, not proven: {titles}")
-    unseen = _nothing_recorded(pieces) or incomplete(pieces)
+    unseen = _nothing_recorded(pieces) or incomplete(pieces.timeline)
     if unseen:
         return Judgement(Verdict.INCONCLUSIVE, f"{code} found nothing; {unseen}")
     return Judgement(Verdict.PASS, f"{code} found nothing")

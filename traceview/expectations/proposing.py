@@ -134,7 +134,7 @@ def propose(
     if errors and acceptance is None:
         return Proposal("", (), 0, why_not="; ".join(finding.title for finding in errors), slow=True)
     pieces = Pieces(timeline, table)
-    doubt = incomplete(pieces)
+    doubt = incomplete(timeline)
     if doubt:
         return Proposal("", (), 0, why_not=doubt)
     draft = _Draft(pieces, acceptance)
