@@ -116,7 +116,7 @@ def judge_forbid(forbid: Forbid, pieces: Pieces, findings: Sequence[Finding]) ->
         answer = all_of(
             [
                 satisfies(piece, wanted, proven=True),
-                forbid.kernel is None or matches_kernel(piece.kernel, forbid.kernel),
+                forbid.kernel is None or matches_kernel(piece, forbid.kernel),
             ]
         )
         (split.bad if answer else split.untold if answer is None else split.good).append(piece)

@@ -41,6 +41,7 @@ class Piece:
         implementation: Which implementation, ``None`` if not told.
         provider: Whose build, ``None`` if not told.
         kernel: Kernel name; ``None`` for an attention call.
+        bare_kernel: The name without return type and decoration.
         helper: The kernel belongs to another kernel's work.
         count: Calls, or kernels.
         device_ns: Device time, ns.
@@ -53,6 +54,7 @@ class Piece:
     implementation: str | None
     provider: str | None
     kernel: str | None
+    bare_kernel: str | None
     helper: bool
     count: int
     device_ns: int
@@ -171,6 +173,7 @@ class Pieces:
             implementation=row.implementation,
             provider=row.provider,
             kernel=None,
+            bare_kernel=None,
             helper=False,
             count=row.count,
             device_ns=row.device_ns,
@@ -186,6 +189,7 @@ class Pieces:
             implementation=fact["implementation"],
             provider=fact["provider"],
             kernel=name,
+            bare_kernel=fact["bare"],
             helper=fact["role"] == Role.HELPER.value,
             count=count,
             device_ns=device_ns,
@@ -195,7 +199,8 @@ class Pieces:
 
     def _identify(self) -> dict[str, dict[str, Any]]:
         names = sorted({kernel.name for row in self.table.dispatches for kernel in row.kernels})
-        facts = identify(pl.Series("name", names, dtype=pl.String)).to_dicts()
+        identity = identify(pl.Series("name", names, dtype=pl.String))
+        facts = identity.with_columns(bare=normalise(identity["name"])).to_dicts()
         return {fact["name"]: fact for fact in facts}
 
 
@@ -208,12 +213,11 @@ def matches_op(piece: Piece, op: str | None) -> bool:
     return piece.row.op is not None and fnmatchcase(piece.row.op, op)
 
 
-def matches_kernel(name: str | None, pattern: str) -> bool:
-    """A kernel name, as recorded or without return type and decoration, matches a glob."""
-    if name is None:
+def matches_kernel(piece: Piece, pattern: str) -> bool:
+    """The kernel's name, as recorded or without return type and decoration, matches a glob."""
+    if piece.kernel is None or piece.bare_kernel is None:
         return False
-    bare = normalise(pl.Series([name]))[0]
-    return fnmatchcase(name, pattern) or fnmatchcase(bare, pattern)
+    return fnmatchcase(piece.kernel, pattern) or fnmatchcase(piece.bare_kernel, pattern)
 
 
 def satisfies(piece: Piece, wanted: Wanted, *, proven: bool) -> bool | None:
