@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import date
 
-    from traceview.expectations.model import Accept, Expectations
+    from traceview.expectations.model import Accept, Expectations, Wanted
     from traceview.timeline import Timeline
 
 __all__ = ["BLIND_SHARE", "CheckResult", "Verdict", "check"]
@@ -160,7 +160,7 @@ def _expected(finding: Finding, expectations: Expectations | None) -> Finding:
             (
                 one.line
                 for one in expectations.expects
-                if one.wanted.op == "attention" and implementation in spelled_out(one.wanted.implementation)
+                if _is_of_all_attention(one.wanted) and implementation in spelled_out(one.wanted.implementation)
             ),
             None,
         )
@@ -168,6 +168,11 @@ def _expected(finding: Finding, expectations: Expectations | None) -> Finding:
             return finding
         why = f"expected by {expectations.path}:{line}"
     return replace(finding, severity=Severity.INFO, title=f"{why}: {finding.title}")
+
+
+def _is_of_all_attention(wanted: Wanted) -> bool:
+    """A rule reports all calls at once, so an expectation of some of them cannot stand for the rest."""
+    return wanted.op == "attention" and wanted.stage is None and wanted.direction is None
 
 
 def _weigh(

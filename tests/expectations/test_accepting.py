@@ -37,6 +37,11 @@ ACCEPTED = accept('rule = "TV102"') + accept('expectation = "attention: fused"')
         ('policy = "none"\n' + ONLY_COUNT, Verdict.PASS),
         # The file asks for math.
         ('[[expect]]\nop = "attention"\nimplementation = ["fused", "math"]\n', Verdict.PASS),
+        # Of some calls only, which says nothing of the others.
+        (
+            'policy = "builtin"\n[[expect]]\nop = "attention"\ndirection = "forward"\nimplementation = ["fused", "math"]\n',
+            Verdict.FAIL,
+        ),
         # One of the two is accepted, then both.
         (FUSED + accept('rule = "TV102"'), Verdict.FAIL),
         (FUSED + accept('expectation = "attention: fused"'), Verdict.FAIL),

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from datetime import date
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from traceview.expectations.model import Accept, Context, Expect, Forbid, Limit, Policy, Wanted
 from traceview.expectations.reading import read_baseline, read_expectations
@@ -183,6 +186,58 @@ def test_what_is_no_file_of_expectations(data, problem, tmp_path):
         read_expectations(str(path))
     (line,) = caught.value.lines
     assert line.startswith(f"{tmp_path}/{problem}")
+
+
+KEYS = [
+    "schema",
+    "policy",
+    "op",
+    "stage",
+    "implementation",
+    "min_share",
+    "min_count",
+    "tensor_core",
+    "rule",
+    "reason",
+    "expires",
+    "where",
+    "torch",
+    "idle_share",
+    "kernel",
+    "x",
+]
+VALUES = [
+    "1",
+    "0.5",
+    "-3",
+    "nan",
+    "true",
+    '"attention"',
+    '"fused"',
+    '["flash", 1]',
+    "[]",
+    "{}",
+    "{ op = 1 }",
+    "2027-06-30",
+    "07:00:00",
+    '"TV101"',
+    '""',
+]
+HEADERS = ["", "[context]", "[limits]", "[[expect]]", "[[forbid]]", "[[accept]]", "[expect]", "[[limits]]", "[x]"]
+
+
+@given(st.lists(st.tuples(st.sampled_from(HEADERS), st.sampled_from(KEYS), st.sampled_from(VALUES)), max_size=8))
+def test_whatever_a_file_says_is_read_or_refused(parts):
+    text = "".join(f"{header}\n{key} = {value}\n" for header, key, value in parts)
+    with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
+        file.write(text)
+        file.flush()
+        try:
+            read_expectations(file.name)
+        except ExpectationsError as error:
+            lines = text.count("\n") + 1
+            places = [line.removeprefix(file.name).split(":")[1] for line in error.lines]
+            assert all(1 <= int(place) <= lines for place in places), error.lines
 
 
 def test_a_byte_order_mark_is_no_mistake(tmp_path):
