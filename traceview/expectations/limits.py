@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+import polars as pl
+
 from traceview.busy import busy
 from traceview.expectations.model import Judgement, Limit, Verdict
 from traceview.expectations.words import percent, time
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
 
     from traceview.busy import DeviceBusy
     from traceview.expectations.pieces import Pieces
+    from traceview.timeline import Timeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +59,22 @@ def _of_span(part: Callable[[DeviceBusy], int], words: str) -> Callable[[Pieces]
             return Measure(None, "no device work is recorded, so there is no span to measure")
         worst = max(devices, key=lambda one: part(one) / one.span_ns)
         share = part(worst) / worst.span_ns
-        which = f"device {worst.device}, the worst of {len(devices)}, was" if len(devices) > 1 else "the device was"
+        name = _device_name(pieces.timeline, worst.device)
+        which = f"{name}, the worst of {len(devices)}, was" if len(devices) > 1 else "the device was"
         of = f"{time(part(worst))} of {time(worst.span_ns)}"
         return Measure(share, f"{which} {words} for {percent(share)} of its span ({of})")
 
     return measure
+
+
+def _device_name(timeline: Timeline, device: int) -> str:
+    """``device 1``, or ``rank 3 device 0`` where several ranks are on one timeline."""
+    rows = timeline.devices.filter(pl.col("device") == device).to_dicts()
+    if not rows:
+        return f"device {device}"
+    rank = timeline.runs[rows[0]["run"]].rank
+    name = f"device {rows[0]['ordinal']}"
+    return name if rank is None else f"rank {rank} {name}"
 
 
 def _unidentified(pieces: Pieces) -> Measure:
