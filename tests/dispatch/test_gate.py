@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from authored_timeline import Event, host, kernel, launch, op, timeline
 from traceview.errors import ExitCode
 from traceview.findings import Severity
 from traceview.gate import CheckResult, Verdict, check
+from traceview.timeline import ImportReport
 
 FLASH = "void pytorch_flash::flash_fwd_kernel<pytorch_flash::Flash_fwd_kernel_traits<64, 128, 128, 4> >"
 GEMM = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1_execute_segment_k_off_kernel__5x_cublas"
@@ -71,6 +74,18 @@ def test_too_much_unidentified_work_could_hide_attention() -> None:
     result = judged(kernel(GEMM, 0, 90), kernel("who_knows", 90, 100))
     assert result.exit_code is ExitCode.INCONCLUSIVE
     assert "10.0% of device time is in kernels that are not identified (such as who_knows)" in result.summary
+
+
+def test_a_file_that_is_cut_off_proves_no_absence() -> None:
+    complete = timeline(*flash_call(0, 1))
+    result = check(replace(complete, report=ImportReport(truncated=True)))
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert result.summary == (
+        "every attention call whose path is proven ran fused (1 flash-2); "
+        "but the file is cut off, and the missing part could hold a counter-example"
+    )
+    slow = timeline(*MATH)
+    assert check(replace(slow, report=ImportReport(truncated=True))).verdict is Verdict.FAIL
 
 
 def test_findings_carry_place_cost_and_evidence() -> None:
