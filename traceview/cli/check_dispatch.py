@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Final, TextIO
 
 from traceview.cli.command import Answer, add_trace_options, load_traces, positive
+from traceview.cli.outputs import FORMATS, add_output_option, chosen_outputs, refuse_inputs, write_outputs
 from traceview.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -21,7 +23,8 @@ DEFAULT_LIMIT: Final = 12
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Options of this command."""
-    add_trace_options(parser)
+    add_trace_options(parser, FORMATS)
+    add_output_option(parser)
     parser.add_argument(
         "--inconclusive",
         choices=("fail", "warn"),
@@ -40,8 +43,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> Answer:
     """Read and judge."""
     from traceview.gate import check
+    from traceview.render.outputs import Checked
     from traceview.report import describe, summarise_import
 
+    outputs = chosen_outputs(options)
     timeline = load_traces(options)
     result = check(timeline)
     trace, summary = describe(timeline), summarise_import(timeline)
@@ -49,15 +54,10 @@ def run(options: argparse.Namespace) -> Answer:
     if code is ExitCode.INCONCLUSIVE and options.inconclusive == "warn":
         code = ExitCode.OK
 
+    refuse_inputs(outputs, [*trace.files, *options.traces])
+    checked = Checked(result, trace, summary, code, options.limit, root=os.getcwd())
+
     def write(out: TextIO) -> None:
-        if options.format == "json":
-            from traceview.render.documents import check_document, dumps
-
-            print(dumps(check_document(result, trace, summary, code)), file=out)
-        else:
-            from traceview.render.dispatch_text import write_check
-            from traceview.render.page import Page
-
-            write_check(result, trace, summary, Page(out), code=code, limit=options.limit)
+        write_outputs(outputs, checked, out)
 
     return Answer(code, write)
