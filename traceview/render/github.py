@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from traceview.render.names import plain
 from traceview.render.outcome import Level, Remark, remarks, shortened
 from traceview.render.units import counted
 
@@ -44,7 +43,7 @@ def render_github(found: Outcome) -> str:
 def annotation(remark: Remark) -> str:
     """One workflow command."""
     place = remark.places[0]
-    properties = {"file": place.path}
+    properties = {"file": shortened(place.path)}
     if place.line is not None:
         properties["line"] = str(place.line)
     properties["title"] = shortened(f"{remark.rule}: {remark.title}", MOST_TITLE)
@@ -65,14 +64,13 @@ def without_commands(text: str, token: str) -> str:
 
 
 def _message(text: str) -> str:
-    safe = "\n".join(plain(line) for line in text.split("\n"))
-    return safe.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def _property(text: str) -> str:
-    return _message(plain(text)).replace(":", "%3A").replace(",", "%2C")
+    return _message(text).replace(":", "%3A").replace(",", "%2C")
 
 
 def _inert(text: str) -> str:
     """A line that is no command; it starts with a letter."""
-    return plain(text).replace("##[", "# #[")
+    return shortened(text).replace("##[", "# #[")

@@ -19,8 +19,7 @@ from traceview.attention import Evidence
 from traceview.findings import Severity
 from traceview.render.conditions import conditions
 from traceview.render.dispatch_text import shapes
-from traceview.render.names import plain
-from traceview.render.outcome import MOST_TEXT, shortened
+from traceview.render.outcome import shortened
 from traceview.render.units import duration, percent
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ class _Case:
     name: str
     state: _State
     message: str = ""
-    text: str = ""
+    lines: tuple[str, ...] = ()
 
 
 def render_junit(found: Outcome) -> str:
@@ -100,11 +99,12 @@ def _cases(found: Outcome) -> Iterator[_Case]:
 def _of_expectation(one: Expectation, untold: _State) -> _Case:
     group = "traceview.expectations"
     if one.accepted:
-        return _Case(group, one.text, _State.PASSED, text=f"{one.observed}\naccepted: {one.accepted}")
+        return _Case(group, one.text, _State.PASSED, lines=(one.observed, f"accepted: {one.accepted}"))
     if one.verdict == "pass":
-        return _Case(group, one.text, _State.PASSED, text=one.observed)
+        return _Case(group, one.text, _State.PASSED, lines=(one.observed,))
     state = _State.FAILED if one.verdict == "fail" else untold
-    return _Case(group, one.text, state, one.observed, f"{one.place.path}:{one.place.line}: {one.text}\n{one.observed}")
+    lines = (f"{one.place.path}:{one.place.line}: {one.text}", one.observed)
+    return _Case(group, one.text, state, one.observed, lines)
 
 
 def _of_dispatch(row: Dispatch, untold: _State, *, failed: bool) -> _Case:
@@ -117,13 +117,13 @@ def _of_dispatch(row: Dispatch, untold: _State, *, failed: bool) -> _Case:
         f"{row.verdict}: {row.count:,} calls, {duration(row.device_ns)} of device time"
         f" ({percent(row.share)} of the busy time), known by {row.evidence}"
     )
-    text = "\n".join([said, *(reason.text for reason in row.reasons)])
+    lines = (said, *(reason.text for reason in row.reasons))
     state = _State.PASSED
     if row.verdict == "unknown":
         state = untold
     elif row.verdict == "slow" and failed and row.evidence != Evidence.ORDER.value:
         state = _State.FAILED
-    return _Case("traceview.dispatch", " ".join(part for part in parts if part), state, said, text)
+    return _Case("traceview.dispatch", " ".join(part for part in parts if part), state, said, lines)
 
 
 def _of_finding(finding: Finding) -> _Case:
@@ -143,7 +143,7 @@ def _of_finding(finding: Finding) -> _Case:
         f"{finding.code} {finding.severity.value}, {where}",
         _State.FAILED if failed else _State.PASSED,
         finding.title,
-        "\n".join(part for part in parts if part),
+        tuple(part for part in parts if part),
     )
 
 
@@ -155,13 +155,14 @@ def _numbered(cases: Iterator[_Case]) -> Iterator[_Case]:
         seen[case.group, name] += 1
         number = seen[case.group, name]
         yield _Case(
-            case.group, f"{name} ({number})" if number > 1 else name, case.state, shortened(case.message), case.text
+            case.group, f"{name} ({number})" if number > 1 else name, case.state, shortened(case.message), case.lines
         )
 
 
 def _case_lines(case: _Case) -> Iterator[str]:
     head = f"    <testcase{_attributes(name=case.name, classname=case.group)}"
-    text = "\n".join(shortened(line, MOST_TEXT) for line in case.text.split("\n"))
+    # A line feed in a name stays visible as such: the lines of the text are ours.
+    text = "\n".join(shortened(line) for line in case.lines)
     if case.state is _State.PASSED:
         if not text:
             yield f"{head}/>"
@@ -182,8 +183,7 @@ def _case_lines(case: _Case) -> Iterator[str]:
 
 
 def _attributes(**values: str) -> str:
-    # An unescaped line feed in an attribute would be read as a blank.
-    return "".join(f' {name}="{_text(plain(value))}"' for name, value in values.items())
+    return "".join(f' {name}="{_text(value)}"' for name, value in values.items())
 
 
 def _text(text: str) -> str:

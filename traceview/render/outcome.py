@@ -180,6 +180,8 @@ def _of_expectation(one: Expectation, untold: Level) -> Remark:
     violated = one.verdict == "fail"
     level = Level.NOTE if one.accepted else Level.ERROR if violated else untold
     said = "violated" if violated else "not to be told from this trace"
+    if one.accepted:
+        said += ", accepted"
     return Remark(
         rule=EXPECTATION if violated else INCONCLUSIVE,
         level=level,
@@ -207,8 +209,9 @@ def _lines(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def shortened(text: str, width: int = MOST_TEXT) -> str:
-    """``text`` without control characters, of at most ``width`` characters."""
-    return middle_cut(plain(text), width)
+    """``text`` without control characters, of at most ``width`` characters, all of which can be written as UTF-8."""
+    # A file name that is no text holds stand-ins for its bytes, which no encoding takes.
+    return middle_cut(plain(text).encode("utf-8", "backslashreplace").decode(), width)
 
 
 def call_sites(where: str, root: str = "") -> tuple[Place, ...]:
