@@ -38,7 +38,7 @@ class Checked:
 
 
 def render(form: str, checked: Checked) -> str:
-    """The result in one form; text is plain and 100 columns wide.
+    """The result in one form; text is 100 columns wide, and without colour unless ``FORCE_COLOR`` is set.
 
     Args:
         form: One of :data:`FORMATS`.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from traceview.render.units import counted
 from traceview.rules.base import HEADINGS
 from traceview.rules.documentation import sections
 
@@ -45,7 +46,7 @@ def write_rules(rules: Sequence[Rule], page: Page) -> None:
         blank=False,
     )
     page.blank()
-    page.verdict(f"{len(rules)} rules; traceview rule CODE shows one", "dim")
+    page.verdict(f"{counted(len(rules), 'rule')}; traceview rule CODE shows one", "dim")
 
 
 def rule_document(rule: Rule) -> dict[str, Any]:
