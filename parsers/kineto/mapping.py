@@ -94,7 +94,7 @@ def to_timeline(raw: RawTrace, path: Path, *, run: int) -> Timeline:
     columns["name"] = source.pop("name").gather(chosen).fill_null(pl.lit("", pl.Categorical))
     columns["dur_ns"] = source.pop("dur_ns").gather(chosen).fill_null(0)
     start = source.pop("ts_ns").gather(chosen)
-    origin = int(start.min() or 0)  # type: ignore[arg-type] - Int64, so an int
+    origin = int(start.min() or 0)  # type: ignore[arg-type]  # Int64, so an int
     columns["start_ns"] = start - origin
     del start, chosen
     return build(
@@ -133,7 +133,8 @@ def _per_text(column: pl.Series, value_of: Callable[[str], int]) -> NDArray[np.i
     absent = int(codes.max()) + 1 if len(codes) else 0
     table = np.full(absent + 1, -1, np.int8)
     table[codes] = [value_of(text) for text in distinct.cast(pl.String)]
-    return table[column.to_physical().fill_null(absent).to_numpy()]
+    values: NDArray[np.int8] = table[column.to_physical().fill_null(absent).to_numpy()]
+    return values
 
 
 def _kinds(events: pl.DataFrame) -> tuple[NDArray[np.int8], NDArray[np.bool_]]:
@@ -217,26 +218,42 @@ def _sparse(raw: RawTrace, keys: tuple[str, ...], rows: NDArray[np.uint32]) -> p
 
 def _inputs(raw: RawTrace, rows: NDArray[np.uint32]) -> tuple[pl.Series, pl.DataFrame]:
     """Key of each event's input signature, and the distinct signatures."""
-    parts: dict[str, pl.DataFrame] = {
-        column: raw.text_args[arg] for column, arg in _INPUT_ARGS.items() if arg in raw.text_args
-    }
+    parts = {column: raw.text_args[arg] for column, arg in _INPUT_ARGS.items() if arg in raw.text_args}
     if not parts:
         return pl.Series([None], dtype=pl.UInt32).new_from_index(0, len(rows)), schema.INPUTS.empty()
-    touched = np.unique(np.concatenate([part["row"].to_numpy() for part in parts.values()]))
-    wide = pl.DataFrame({"row": touched.astype(np.uint32)})
-    for column, part in parts.items():
-        wide = wide.join(part.rename({"value": column}), on="row", how="left", maintain_order="left")
+    touched = np.zeros(raw.events.height, np.bool_)
+    for part in parts.values():
+        touched[part["row"].to_numpy()] = True
+    position = np.cumsum(touched, dtype=np.uint32) - 1
+    columns: dict[str, pl.Series] = {}
     for column in _INPUT_ARGS:
-        if column not in parts:
-            wide = wide.with_columns(pl.lit(None, pl.Categorical).alias(column))
-    distinct = wide.select(list(_INPUT_ARGS)).unique(maintain_order=True).with_row_index("inputs")
-    keyed = wide.join(distinct, on=list(_INPUT_ARGS), how="left", nulls_equal=True, maintain_order="left")
+        codes = np.full(int(touched.sum()), NO_KEY, np.uint32)
+        if column in parts:
+            part = parts[column]
+            codes[position[part["row"].to_numpy()]] = part["value"].to_physical().to_numpy()
+        columns[column] = pl.Series(codes)
+    # Codes of Categorical texts are compared, never the texts: equal text has an equal code.
+    wide = pl.DataFrame(columns)
+    distinct = wide.unique(maintain_order=True).with_row_index("inputs")
+    keyed = wide.join(distinct, on=list(_INPUT_ARGS), how="left", maintain_order="left")
     key_of_row = np.full(raw.events.height, NO_KEY, np.uint32)
-    key_of_row[keyed["row"].to_numpy()] = keyed["inputs"].to_numpy()
-    return key_series(key_of_row[rows]), distinct.select(
-        pl.col("inputs").cast(pl.UInt32),
-        *(_compact(distinct[column].cast(pl.String)).alias(column) for column in _INPUT_ARGS),
-    )
+    key_of_row[touched] = keyed["inputs"].to_numpy()
+    texts = [
+        (
+            _compact(_texts_of(distinct[column], parts[column]["value"]))
+            if column in parts
+            else pl.lit(None, pl.String)
+        ).alias(column)
+        for column in _INPUT_ARGS
+    ]
+    return key_series(key_of_row[rows]), distinct.select(pl.col("inputs").cast(pl.UInt32), *texts)
+
+
+def _texts_of(codes: pl.Series, source: pl.Series) -> pl.Series:
+    """The texts of Categorical codes that occur in ``source``; :data:`NO_KEY` is null."""
+    known = source.unique()
+    table = pl.DataFrame({"code": known.to_physical(), "text": known.cast(pl.String)})
+    return codes.alias("code").to_frame().join(table, on="code", how="left", maintain_order="left")["text"]
 
 
 def _compact(texts: pl.Series) -> pl.Series:

@@ -253,13 +253,14 @@ def _metadata_names(raw: RawTrace) -> dict[tuple[str, int, int], str]:
     """``(process_name | thread_name, pid, tid)`` to the name set by the file's metadata rows."""
     if "name" not in raw.text_args:
         return {}
+    named = raw.text_args["name"]
     rows = (
-        raw.events.with_row_index("row")
+        raw.events[named["row"]]
+        .with_columns(named["value"])
         .filter(
             (pl.col("ph").cast(pl.String) == "M")
             & pl.col("name").cast(pl.String).is_in(["process_name", "thread_name"])
         )
-        .join(raw.text_args["name"], on="row")
     )
     names: dict[tuple[str, int, int], str] = {}
     for what, pid, tid, value in rows.select("name", "pid", "tid", "value").iter_rows():

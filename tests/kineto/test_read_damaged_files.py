@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
-
 from same_trace import assert_same
+
 from traceview.parsers.kineto.reader import read, read_reference
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-GOOD = '{"ph": "X", "cat": "cpu_op", "name": "good", "pid": 1, "tid": 2, "ts": 10, "dur": 5, "args": {"External id": 7}}'
+GOOD = (
+    '{"ph": "X", "cat": "cpu_op", "name": "good", "pid": 1, "tid": 2, "ts": 10, "dur": 5, "args": {"External id": 7}}'
+)
 
 
 def event(name: str = '"bad"', ts: str = "20", dur: str = "1", args: str = "") -> str:
@@ -43,7 +45,11 @@ def counts(trace: Any) -> dict[str, int]:
 @pytest.mark.parametrize(
     ("written", "name", "kind"),
     [
-        (r'"torch\cuda\__init__.py(219): _lazy_init"', r"torch\cuda\__init__.py(219): _lazy_init", "repaired-backslash"),
+        (
+            r'"torch\cuda\__init__.py(219): _lazy_init"',
+            r"torch\cuda\__init__.py(219): _lazy_init",
+            "repaired-backslash",
+        ),
         (r'"torch\nn\functional.py(8): relu"', r"torch\nn\functional.py(8): relu", "repaired-backslash"),
         (r'"torch\utils\backend.py(8): f"', r"torch\utils\backend.py(8): f", "repaired-backslash"),
         (r'"C:\\torch\\nn\\x.py(8): f"', r"C:\torch\nn\x.py(8): f", None),
@@ -88,7 +94,11 @@ def test_names(tmp_path: Path, written: str, name: str, kind: str | None) -> Non
         (r'"bw": "a\"b"', r'"a\"b"', None),
         ('"bw": 123456789012345678901234567890', "123456789012345678901234567890", None),
         ('"bw": -1.5e-300', "-1.5e-300", None),
-        ('"bw": {"a": [{"ph": "X", "ts": 1}, {"ph": "X", "ts": 2}]}', '{"a": [{"ph": "X", "ts": 1}, {"ph": "X", "ts": 2}]}', None),
+        (
+            '"bw": {"a": [{"ph": "X", "ts": 1}, {"ph": "X", "ts": 2}]}',
+            '{"a": [{"ph": "X", "ts": 1}, {"ph": "X", "ts": 2}]}',
+            None,
+        ),
     ],
 )
 def test_arguments(tmp_path: Path, argument: str, text: str, kind: str | None) -> None:
@@ -153,7 +163,9 @@ def test_between_events(tmp_path: Path, events: str, kept: int, kinds: dict[str,
 
 def test_bytes_that_are_not_utf8(tmp_path: Path) -> None:
     bad = event('"caf@"').encode().replace(b"@", b"\xe9")
-    trace = read_both(tmp_path, b'{"traceEvents": [' + GOOD.encode() + b"," + bad + b"," + event('"é"').encode() + b"]}")
+    trace = read_both(
+        tmp_path, b'{"traceEvents": [' + GOOD.encode() + b"," + bad + b"," + event('"é"').encode() + b"]}"
+    )
     assert names(trace) == ["good", "caf\ufffd", "é"]
     assert counts(trace) == {"repaired-utf8": 1}
 

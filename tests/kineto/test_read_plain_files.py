@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
-
 from same_trace import with_labels
+
 from traceview.errors import UnreadableTraceError
 from traceview.parsers.kineto.raw import EVENT_COLUMNS
 from traceview.parsers.kineto.reader import read, read_reference
@@ -116,7 +116,7 @@ def test_identities(reader: Callable[..., Any], tmp_path: Path) -> None:
         {"ph": "X", "ts": 1, "pid": "25738", "tid": "stream 7", "id": "0x1f"},
         {"ph": "X", "ts": 1, "pid": "", "tid": 18446744073709551615, "id": 1.5},
         {"ph": "X", "ts": 1, "pid": None, "tid": "007", "id": -5},
-        {"ph": "X", "ts": 1, "pid": 9223372036854775807, "tid": True, "id": "a\"b"},
+        {"ph": "X", "ts": 1, "pid": 9223372036854775807, "tid": True, "id": 'a"b'},
         {"ph": "X", "ts": 1, "pid": "1234567890123456789", "tid": -9223372036854775808, "id": "stream 7"},
     ]
     trace = reader(file_of(tmp_path, json.dumps({"traceEvents": events})))
@@ -127,7 +127,9 @@ def test_identities(reader: Callable[..., Any], tmp_path: Path) -> None:
 
 @READERS
 def test_other_keys_of_an_event_are_kept_like_arguments(reader: Callable[..., Any], tmp_path: Path) -> None:
-    event = '{"ph": "s", "ts": 1, "bp": "e", "sf": 7, "device": 3, "x": 1, "o": {"ph": "M"}, "args": {"x": 2, "name": 5}}'
+    event = (
+        '{"ph": "s", "ts": 1, "bp": "e", "sf": 7, "device": 3, "x": 1, "o": {"ph": "M"}, "args": {"x": 2, "name": 5}}'
+    )
     trace = reader(file_of(tmp_path, f'{{"traceEvents": [{event}]}}'))
     assert {name: frame["value"].to_list() for name, frame in trace.text_args.items()} == {
         "bp": ['"e"'], "sf": ["7"], "o": ['{"ph": "M"}'], "event:x": ["1"], "x": ["2"], "name": ["5"],
@@ -169,7 +171,9 @@ def test_no_events_at_all(reader: Callable[..., Any], tmp_path: Path, text: str)
 
 
 @READERS
-@pytest.mark.parametrize("text", ["", "  \n", "hello", '{"schema": "1.0.1", "nodes": []}', '{"traceEvents": 5', "\x00" * 50])
+@pytest.mark.parametrize(
+    "text", ["", "  \n", "hello", '{"schema": "1.0.1", "nodes": []}', '{"traceEvents": 5', "\x00" * 50]
+)
 def test_no_trace(reader: Callable[..., Any], tmp_path: Path, text: str) -> None:
     if text.startswith('{"traceEvents"'):
         assert reader(file_of(tmp_path, text)).events.height == 0

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
-from authored_timeline import timeline
 
+from authored_timeline import timeline
 from traceview import load
 from traceview.merging import merge, same_recording
 
