@@ -11,8 +11,8 @@ import os
 from pathlib import Path
 
 import pytest
-from authored_outcomes import OUTCOMES
 
+from authored_outcomes import OUTCOMES
 from traceview import __version__
 from traceview.render.github import render_github
 from traceview.render.junit import render_junit

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from authored_outcomes import EVIL, EXPECTED, FAIL, HOSTILE, MATH, OUTCOMES, UNTOLD
 
+from authored_outcomes import EVIL, EXPECTED, FAIL, HOSTILE, MATH, OUTCOMES, UNTOLD
 from traceview.render.github import render_github, without_commands
 from traceview.render.outcome import Place
 

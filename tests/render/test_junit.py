@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from authored_outcomes import EXPECTED, FAIL, INCONCLUSIVE, NOTHING, OUTCOMES, PASS, UNTOLD_EXPECTATION, dispatch, table
 from lxml import etree
 
+from authored_outcomes import EXPECTED, FAIL, INCONCLUSIVE, NOTHING, OUTCOMES, PASS, UNTOLD_EXPECTATION, dispatch, table
 from traceview.render.junit import render_junit
 
 

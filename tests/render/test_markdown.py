@@ -7,9 +7,9 @@ import re
 from dataclasses import replace
 
 import pytest
-from authored_outcomes import EVIL, EXPECTED, FAIL, HOSTILE, MATH, OUTCOMES, dispatch, table
 from markdown_it import MarkdownIt
 
+from authored_outcomes import EVIL, EXPECTED, FAIL, HOSTILE, MATH, OUTCOMES, dispatch, table
 from traceview.render.markdown import code, inert, render_markdown
 from traceview.render.outcome import shortened
 

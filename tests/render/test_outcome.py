@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
 import pytest
-from authored_outcomes import EXPECTED, FAIL, IMPORTED, INCONCLUSIVE, NOTHING, PASS, TRACE, UNTOLD_EXPECTATION, WARNED
 
+from authored_outcomes import EXPECTED, FAIL, IMPORTED, INCONCLUSIVE, NOTHING, PASS, TRACE, UNTOLD_EXPECTATION, WARNED
 from traceview.errors import ExitCode
 from traceview.gate import CheckResult, Verdict
 from traceview.render.outcome import Expectation, Place, call_sites, outcome, relative, remarks, shortened

@@ -11,8 +11,8 @@ from importlib.resources import files
 
 import jsonschema
 import pytest
-from authored_outcomes import EXPECTED, FAIL, MATH, OUTCOMES, PASS, TRACE, UNTOLD
 
+from authored_outcomes import EXPECTED, FAIL, MATH, OUTCOMES, PASS, TRACE, UNTOLD
 from traceview.render.outcome import Expectation, Place, remarks
 from traceview.render.sarif import MOST_RESULTS, fingerprints, render_sarif, sarif_document
 from traceview.rules.catalogue import RULES

@@ -154,10 +154,9 @@ def write_file(path: str, text: str) -> None:
         if os.path.exists(place):
             os.chmod(new, stat.S_IMODE(os.stat(place).st_mode))
         os.replace(new, place)
-    except BaseException:
+    finally:
         if os.path.exists(new):
             os.unlink(new)
-        raise
 
 
 def _is_special(place: str) -> bool:
