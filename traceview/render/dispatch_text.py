@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from traceview.dispatch import Dispatch
     from traceview.errors import ExitCode
+    from traceview.expectations.model import ExpectationResult
     from traceview.findings import Finding
     from traceview.gate import CheckResult
     from traceview.report import ImportSummary, TraceInfo
@@ -54,6 +55,10 @@ def write_check(
     verdict = result.verdict.value
     page.verdict(f"{verdict.upper()}: {_sentence(result.summary)}", STYLES[verdict])
     write_conditions(page, trace, summary)
+    if result.expectations:
+        _write_expectations(page, result.expectations)
+    for note in result.notes:
+        page.bullet(note)
     for finding in result.findings:
         _write_finding(page, finding, result.table.busy_ns)
     attention = result.table.attention
@@ -73,6 +78,17 @@ def write_check(
             page.remark(f"{counted(len(rest), 'more row')} with {percent(share)} together: --format json lists all.")
     page.blank()
     page.verdict(_count(result, code), "dim")
+
+
+def _write_expectations(page: Page, results: Sequence[ExpectationResult]) -> None:
+    """Each expectation with its place, so that an editor or a log viewer can jump to it."""
+    page.heading("Expectations")
+    for one in results:
+        verdict = "accepted" if one.accepted else one.verdict.value
+        style = STYLES["info" if one.accepted else verdict]
+        page.bullet(f"{one.path}:{one.line}: {verdict}: {one.text}", style)
+        facts = [("observed", one.observed), ("accepted", one.accepted or "")]
+        page.facts(facts, blank=False)
 
 
 def _sentence(text: str) -> str:
@@ -236,7 +252,14 @@ def _count(result: CheckResult, code: ExitCode) -> str:
         name: sum(finding.severity.value == name for finding in result.findings) for name in ("error", "warning")
     }
     calls = sum(row.count for row in result.table.attention)
+    stated = ""
+    if result.expectations:
+        counts = [
+            sum(one.counts.value == verdict for one in result.expectations) for verdict in ("fail", "inconclusive")
+        ]
+        total = counted(len(result.expectations), "expectation")
+        stated = f"{total}: {counts[0]} violated, {counts[1]} not to be told; "
     return (
-        f"{counted(by_severity['error'], 'error')}, {counted(by_severity['warning'], 'warning')}, "
+        f"{stated}{counted(by_severity['error'], 'error')}, {counted(by_severity['warning'], 'warning')}, "
         f"{counted(calls, 'attention call')}, exit code {int(code)}"
     )
