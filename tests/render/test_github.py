@@ -92,3 +92,10 @@ def test_a_log_obeys_nothing_in_between(text):
     assert list(obeyed(without_commands(text, "0123abcd"))) == []
     after = without_commands(text, "0123abcd") + "::notice::mine"
     assert list(obeyed(after)) == [("notice", {}, "mine")]
+
+
+@pytest.mark.parametrize("title", ["x::y", "a, line=9", "50%", "%0A%25%2C", "a=b", "##[error]x"])
+def test_any_text_arrives_as_it_is(title):
+    (command,) = obeyed(render_github(replace(FAIL, findings=(replace(MATH, title=title),))))
+    assert command[1] == {"file": "model/attn.py", "line": "338", "title": f"TV102: {title}"}
+    assert command[2].splitlines()[0] == title
