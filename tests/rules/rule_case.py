@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import polars as pl
-from authored_timeline import Event, timeline
+from authored_timeline import Event, host, kernel, launch, op, timeline
 
 from traceview.dispatch import dispatch_table
 from traceview.rules.base import Facts
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from traceview.timeline import ImportReport, Timeline
 
 GEMM = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1_execute_kernel__5x_cublas"
-FLASH = "void pytorch_flash::flash_fwd_kernel<Flash_fwd_kernel_traits<128, 128, 64, 4, false, false, cutlass::bfloat16_t>>"
+FLASH = (
+    "void pytorch_flash::flash_fwd_kernel<Flash_fwd_kernel_traits<128, 128, 64, 4, false, false, cutlass::bfloat16_t>>"
+)
 ADD = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<c10::BFloat16>>"
 
 
@@ -62,3 +64,26 @@ def found(
 ) -> list[Finding]:
     """The findings of one rule on some events of an H100 (or another capability)."""
     return judged(code, on_device(*events, capability=capability, text_details=text_details))
+
+
+def ran(
+    op_name: str,
+    kernel_name: str,
+    at_us: float,
+    dur_us: float,
+    correlation: int,
+    *,
+    dims: object = None,
+    dtypes: object = None,
+) -> list[Event]:
+    """An op that launched one kernel; the kernel starts 5 µs after the op."""
+    return [
+        op(op_name, at_us, at_us + 4, dims=dims, dtypes=dtypes),
+        launch(at_us + 1, correlation),
+        kernel(kernel_name, at_us + 5, at_us + 5 + dur_us, correlation),
+    ]
+
+
+def step(number: int, start_us: float, end_us: float) -> Event:
+    """The mark of a profiler step."""
+    return host("annotation", f"ProfilerStep#{number}", start_us, end_us)

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from types import ModuleType
 
-
     from traceview.dispatch import DispatchTable
     from traceview.findings import Finding, Severity
     from traceview.timeline import Timeline

@@ -39,7 +39,9 @@ DEVICE_WORK: Final = FrameSchema(
         Column("op", pl.String, "", "name of the op", nullable=True),
         Column("dims", pl.String, "", "recorded dims of the op, JSON", nullable=True),
         Column("dtypes", pl.String, "", "recorded dtypes of the op, JSON", nullable=True),
-        Column("nvidia_cc", pl.Int32, "", "compute capability times ten; null: not NVIDIA or not recorded", nullable=True),
+        Column(
+            "nvidia_cc", pl.Int32, "", "compute capability times ten; null: not NVIDIA or not recorded", nullable=True
+        ),
     ),
 )
 

@@ -12,6 +12,9 @@ MAIN_GEMM: Final = (pl.col("family") == "gemm") & (pl.col("role") == "main")
 VECTOR_PRODUCTS: Final = ("gemv", "small", "split-k", "blas-1", "skinny")
 """Implementations for products that are a vector or nearly one: they need no tensor core, they wait for memory."""
 
+CONVOLUTION_OP: Final = r"(?i)convolution|conv\dd"
+"""Ops under which a matrix product is part of a convolution."""
+
 HALF: Final = ("fp16", "bf16")
 
 _CODE_NAMES: Final = {"maxwell": 50, "pascal": 60, "volta": 70, "turing": 75, "ampere": 80, "hopper": 90}

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from traceview.timeline import Timeline
 
 
-
 @dataclass(frozen=True, slots=True)
 class SteadyState:
     """The recorded steps of each process past its first.

@@ -44,7 +44,7 @@ SEVERITY: Final = Severity.WARNING
 _FIRST_CAPABILITY: Final = 90
 _ADVICE: Final = Advice(
     code=CODE,
-    fix="Drop the dense mask (is_causal, variable length, FlexAttention) so that flash or cuDNN attention can be chosen.",
+    fix="Drop the dense mask (is_causal, variable length, FlexAttention), so that flash or cuDNN can be chosen.",
     false_alarm_if="the call needs a dense mask or bias; the cost is the kernels' whole time, not the difference",
 )
 

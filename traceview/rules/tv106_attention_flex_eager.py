@@ -30,9 +30,9 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from traceview.findings import Confidence, Finding, Severity
-from traceview.rules.host_evidence import innermost
-from traceview.rules.kernel_evidence import Advice, cost_words, kernel_lines, milliseconds, places, plural
 from traceview.rules.device_work import union_ns
+from traceview.rules.host_evidence import innermost
+from traceview.rules.kernel_evidence import cost_words, kernel_lines, milliseconds, places, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,9 +49,7 @@ _DENSE_FRAME: Final = r"_higher_order_ops[/.]flex_attention\.py\(\d+\): (sdpa_de
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding for all eager calls."""
     events = facts.timeline.events
-    calls = events.filter(
-        (pl.col("kind") == "python") & pl.col("name").cast(pl.String).str.contains(_DENSE_FRAME)
-    )
+    calls = events.filter((pl.col("kind") == "python") & pl.col("name").cast(pl.String).str.contains(_DENSE_FRAME))
     if not calls.height:
         return
     rows = facts.work.filter(innermost(facts.timeline, facts.work["launch_id"], calls["id"]).is_not_null())

@@ -18,19 +18,19 @@ Fix
     Choose a head dimension that a kernel exists for (64, 96, 128), or a library with a kernel for this one.
 
 Scope and sources
-    PyTorch 2.2 and later and flash-attn 2. Kernel traits: flash-attention ``csrc/flash_fwd_launch_template.h`` (read in
-    source code 2026-11). Share of padding = 1 - recorded / kernel head dimension.
+    PyTorch 2.2 and later and flash-attn 2. Kernel traits: flash-attention ``csrc/flash_fwd_launch_template.h``,
+    read in source code 2026-11. Share of padding = 1 - recorded / kernel head dimension.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from traceview.findings import Confidence, Finding, Severity
 from traceview.rules.attention_evidence import evidence_lines, timing
-from traceview.rules.kernel_evidence import WORTH_SHARE
+from traceview.rules.kernel_evidence import WORTH_SHARE, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,12 +61,13 @@ def check(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             code=CODE,
             severity=Severity.INFO,
-            title=f"{count:,} attention calls with head dimension {recorded} ran the kernel for {kernel}{cost.words}",
+            title=f"{plural(count, 'attention call')} with head dimension {recorded} "
+            f"ran the kernel for {kernel}{cost.words}",
             where=cost.where or "no call stack recorded",
             evidence=evidence_lines(rows),
             cost_ns=padding_ns,
             confidence=Confidence.SOURCED,
-            fix=f"Choose a head dimension that a kernel exists for: {1 - recorded / kernel:.0%} of the work is padding.",
+            fix=f"Choose a head dimension with a kernel of its own: {1 - recorded / kernel:.0%} of the work is padding.",
             false_alarm_if="the calls are too short to be bound by matrix work",
         )
 
@@ -74,8 +75,8 @@ def check(facts: Facts) -> Iterator[Finding]:
 def _recorded_head(row: Dispatch) -> int | None:
     if not row.inputs or not row.inputs["dims"]:
         return None
-    query = next(iter(json.loads(row.inputs["dims"])), None)
-    is_shape = isinstance(query, list) and len(query) >= 3 and all(isinstance(size, int) for size in query)  # noqa: PLR2004
+    query: Any = next(iter(json.loads(row.inputs["dims"])), None)
+    is_shape = isinstance(query, list) and len(query) >= 3 and all(isinstance(size, int) for size in query)
     return query[-1] if is_shape else None
 
 

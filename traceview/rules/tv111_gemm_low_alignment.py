@@ -18,8 +18,9 @@ Fix
     Make the sizes and strides of the inner dimensions multiples of 8, for example the vocabulary 50257 to 50304.
 
 Scope and sources
-    NVIDIA compute capability 7.0 and later. Kernel names of cuBLASLt 12.8 (string found in a shipped binary); NVIDIA
-    matrix multiplication guide, docs.nvidia.com/deeplearning/performance, read 2026-11.
+    NVIDIA compute capability 7.0 and later. Kernel names of cuBLASLt 12.8: string found in a shipped binary. The
+    rule of eight half-precision elements is general knowledge (NVIDIA matrix multiplication guide,
+    docs.nvidia.com/deeplearning/performance).
 """
 
 from __future__ import annotations

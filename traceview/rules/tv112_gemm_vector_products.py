@@ -17,7 +17,8 @@ Fix
     Batch requests (continuous batching, speculative decoding), or use weights with fewer bits.
 
 Scope and sources
-    NVIDIA cuBLAS. Kernel names of cuBLASLt 12.8 (string found in a shipped binary, read 2026-11).
+    NVIDIA cuBLAS, any version. Kernel names of cuBLASLt 12.8: string found in a shipped binary;
+    ``gemv2T_kernel_val`` and its kin wait for memory: general knowledge (see docs.nvidia.com/cuda/cublas).
 """
 
 from __future__ import annotations

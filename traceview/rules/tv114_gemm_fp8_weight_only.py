@@ -1,7 +1,8 @@
 """FP8 weights ran a weight-only kernel on a GPU that multiplies FP8 natively.
 
 What it finds
-    Marlin kernels whose template arguments name an 8-bit floating-point weight type, on compute capability 8.9 or later.
+    Marlin kernels whose template arguments name an 8-bit floating-point weight type, on compute capability
+    8.9 or later.
 
 Why it costs
     Marlin widens the weights and multiplies in half precision: it saves memory traffic but has half the matrix rate of
@@ -19,8 +20,8 @@ Fix
     log, which names the kernel that was chosen and why.
 
 Scope and sources
-    vLLM and SGLang, compute capability 8.9 and later. vllm ``csrc/core/scalar_type.hpp`` (layout of the type id) and
-    ``model_executor/layers/quantization/fp8.py``, read in source code 2026-11.
+    vLLM and SGLang, compute capability 8.9 and later. vllm ``csrc/core/scalar_type.hpp`` (layout of the type id)
+    and ``model_executor/kernels/linear/__init__.py`` (order of the kernels), read in source code 2026-11.
 """
 
 from __future__ import annotations

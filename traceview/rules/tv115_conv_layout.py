@@ -18,8 +18,8 @@ Fix
     (flatten, custom norms).
 
 Scope and sources
-    NVIDIA cuDNN and AMD MIOpen. Kernel names of cuDNN 9.10 (string found in a shipped binary); pytorch channels-last
-    tutorial, docs.pytorch.org/tutorials, read 2026-11; MIOpen names seen in a recorded trace.
+    NVIDIA cuDNN and AMD MIOpen. Kernel names of cuDNN 9.10: string found in a shipped binary; MIOpen names: seen in
+    a recorded trace. Remedy: PyTorch performance tuning guide, docs.pytorch.org/tutorials, read 2026-11.
 """
 
 from __future__ import annotations

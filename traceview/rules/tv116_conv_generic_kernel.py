@@ -19,8 +19,8 @@ Fix
     of channels; on AMD let MIOpen tune (``MIOPEN_FIND_MODE``).
 
 Scope and sources
-    NVIDIA cuDNN, PyTorch's own kernels, AMD MIOpen. Names: string found in a shipped binary (cuDNN 9.10, torch 2.9.1);
-    public cases: pytorch issues #50036 and #34977, read 2026-11.
+    NVIDIA cuDNN, PyTorch's own kernels, AMD MIOpen. Names: string found in a shipped binary (cuDNN 9.10, torch
+    2.9.1); public cases: pytorch issues #50036 and #34977.
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ Fix
     ``fused=True`` or ``foreach=True`` for the optimizers of ``torch.optim``; fused optimizers of other libraries.
 
 Scope and sources
-    PyTorch 1.8 and later. pytorch ``torch/optim/optimizer.py`` (range name, default of ``foreach`` since 2.0), read in
-    source code 2026-11.
+    PyTorch 1.8 and later. pytorch ``torch/optim/optimizer.py`` (range name, torch 2.13), read in source code
+    2026-11.
 """
 
 from __future__ import annotations

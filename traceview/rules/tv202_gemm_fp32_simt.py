@@ -20,8 +20,9 @@ Fix
     also ``torch.backends.cuda.math_sdp.fp32_precision``.
 
 Scope and sources
-    NVIDIA compute capability 8.0 and later. Default: pytorch issues #67384 and #153195. Rates: NVIDIA A100 data sheet
-    (19.5 and 156 TFLOP/s). Kernel names: string found in a shipped binary, cuBLASLt 12.8, read 2026-11.
+    NVIDIA compute capability 8.0 and later. Default: pytorch issues #67384 and #153195, read 2026-11. Rates: NVIDIA
+    A100 data sheet (19.5 and 156 TFLOP/s), general knowledge. Kernel names of cuBLASLt 12.8: string found in a
+    shipped binary.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ import polars as pl
 
 from traceview.findings import Finding, Severity
 from traceview.rules.kernel_evidence import WORTH_SHARE, Advice, kernel_finding, plural, share_of_busy
-from traceview.rules.matrix_kernels import MAIN_GEMM, VECTOR_PRODUCTS
+from traceview.rules.matrix_kernels import CONVOLUTION_OP, MAIN_GEMM, VECTOR_PRODUCTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,6 +60,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         & (pl.col("precision") == "fp32")
         & ~pl.col("implementation").is_in(VECTOR_PRODUCTS)
         & (pl.col("nvidia_cc") >= _FIRST_TF32)
+        & ~pl.col("op").str.contains(CONVOLUTION_OP).fill_null(value=False)
     )
     if share_of_busy(facts, rows) < WORTH_SHARE:
         return

@@ -19,8 +19,9 @@ Fix
     (slices of a larger tensor often are not).
 
 Scope and sources
-    NVIDIA compute capability 7.0 and later. Kernel names of cuBLASLt 12.8 (string found in a shipped binary, read
-    2026-11); NVIDIA matrix multiplication guide, docs.nvidia.com/deeplearning/performance.
+    NVIDIA compute capability 7.0 and later. Kernel names of cuBLASLt 12.8: string found in a shipped binary. The
+    rule of eight half-precision elements is general knowledge (NVIDIA matrix multiplication guide,
+    docs.nvidia.com/deeplearning/performance).
 """
 
 from __future__ import annotations

@@ -32,6 +32,7 @@ import polars as pl
 
 from traceview.findings import Finding, Severity
 from traceview.rules.kernel_evidence import WORTH_SHARE, Advice, kernel_finding, plural, share_of_busy
+from traceview.rules.matrix_kernels import CONVOLUTION_OP, MAIN_GEMM
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,8 +55,10 @@ _ADVICE: Final = Advice(
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding for all such convolutions."""
     rows = facts.work.filter(
-        (pl.col("family") == "conv")
-        & pl.col("implementation").is_in(_PRODUCTS)
+        (
+            ((pl.col("family") == "conv") & pl.col("implementation").is_in(_PRODUCTS))
+            | (MAIN_GEMM & pl.col("op").str.contains(CONVOLUTION_OP))
+        )
         & ~pl.col("tensor_core")
         & (pl.col("precision") == "fp32")
         & (pl.col("nvidia_cc") >= _FIRST_TF32)

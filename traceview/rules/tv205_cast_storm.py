@@ -13,12 +13,12 @@ When it is wrong
     Autocast keeps the cast of a weight for the rest of its region; a cast that remains may be needed for accuracy.
 
 Fix
-    Keep weights and activations in one type (bf16) instead of autocasting fp32; move casts out of loops; ``torch.compile``
-    folds them into their neighbours.
+    Keep weights and activations in one type (bf16) instead of autocasting fp32; move casts out of loops;
+    ``torch.compile`` folds them into their neighbours.
 
 Scope and sources
-    PyTorch, CUDA and ROCm. pytorch ``aten/src/ATen/native/cuda/Copy.cu`` and ``MemoryAccess.cuh`` (``LoadWithCast``),
-    read in source code 2026-11.
+    PyTorch, CUDA and ROCm. pytorch ``ATen/native/cuda/MemoryAccess.cuh`` (``LoadWithCast``), read in shipped
+    headers of torch 2.13.
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ Fix
     ``torch.autocast`` with fp16 and a gradient scaler (these parts have no fast bf16).
 
 Scope and sources
-    NVIDIA compute capability 7.0 to 7.5. Rates: NVIDIA V100 data sheet (15.7 and 125 TFLOP/s); pytorch AMP recipe,
-    docs.pytorch.org/tutorials/recipes, read 2026-11.
+    NVIDIA compute capability 7.0 to 7.5. Rates: NVIDIA V100 data sheet (15.7 and 125 TFLOP/s), general knowledge;
+    remedy: PyTorch performance tuning guide, docs.pytorch.org/tutorials, read 2026-11.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ What it finds
     Matrix products and convolutions whose HLO text carries ``operand_precision={highest…}`` or ``{high…}``.
 
 Why it costs
-    A TPU multiplies bf16. For the highest precision XLA runs six bf16 passes, for high three; a GPU leaves TF32 for fp32
-    units.
+    A TPU multiplies bf16. For the highest precision XLA runs six bf16 passes, for high three; a GPU leaves TF32 for
+    fp32 units.
 
 Evidence it needs
     The text of the instruction (``long_name`` in XProf). Inside fusions the text may not show the precision.
@@ -17,7 +17,8 @@ Fix
     Leave ``jax_default_matmul_precision`` at its default, or ask for precision only in the products that need it.
 
 Scope and sources
-    XLA on TPU and GPU. docs.jax.dev, ``jax.lax.Precision``; jax-ml/jax issue #18934, read 2026-11.
+    XLA on TPU and GPU. docs.jax.dev/en/latest/201/precision.html and jax-ml/jax issue #18934, read 2026-11; the
+    number of passes (``HIGHEST`` six, ``HIGH`` three) is general knowledge.
 """
 
 from __future__ import annotations

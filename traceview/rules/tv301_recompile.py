@@ -16,8 +16,8 @@ When it is wrong
 
 Fix
     Run with ``TORCH_LOGS=recompiles`` to see the guard that failed; mark changing sizes dynamic
-    (``mark_dynamic``, ``dynamic=True``) or pad to few sizes. For JAX: ``JAX_LOG_COMPILES=1``, keep shapes and weak types
-    stable.
+    (``mark_dynamic``, ``dynamic=True``) or pad to few sizes. For JAX: ``JAX_LOG_COMPILES=1``, keep shapes and weak
+    types stable.
 
 Scope and sources
     PyTorch 2.1 and later, JAX. pytorch ``torch/_dynamo/utils.py`` (``dynamo_timed`` spans, read in source code
@@ -68,7 +68,9 @@ def check(facts: Facts) -> Iterator[Finding]:
     else:
         title = f"{plural(count, 'compilation')} in the recorded window: {took}"
         remark = "fewer than two profiler steps are recorded, so warm-up and recompilation cannot be told apart"
-    longest = tops.group_by("name").agg(pl.len(), pl.col("dur_ns").sum()).sort("dur_ns", "name", descending=[True, False])
+    longest = (
+        tops.group_by("name").agg(pl.len(), pl.col("dur_ns").sum()).sort("dur_ns", "name", descending=[True, False])
+    )
     yield Finding(
         code=CODE,
         severity=Severity.WARNING if steady else Severity.INFO,

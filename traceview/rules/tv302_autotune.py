@@ -15,11 +15,12 @@ When it is wrong
     A shape that is new in this window and then stays.
 
 Fix
-    Pad or bucket the shapes, or set ``torch.backends.cudnn.benchmark = False`` when they change; keep the autotune cache.
+    Pad or bucket the shapes, or set ``torch.backends.cudnn.benchmark = False`` when they change; keep the
+    autotune cache.
 
 Scope and sources
-    PyTorch with cuDNN, MIOpen or Triton. pytorch ``torch/_inductor/runtime/triton_heuristics.py`` (span names) and
-    ``aten/src/ATen/native/cudnn/Conv_v8.cpp``, read in source code 2026-11.
+    PyTorch with cuDNN, MIOpen or Triton. pytorch ``torch/_inductor/runtime/triton_heuristics.py`` (span names,
+    torch 2.13), read in source code 2026-11; what ``cudnn.benchmark`` does is general knowledge.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     if calls.height:
         tried = kernels.group_by("op_id").agg(pl.col("name").n_unique())["name"]
         evidence.append(
-            f"{calls.height:,} × {calls['op'][0]} ran up to {tried.max()} different convolution kernels: "
+            f"{calls.height:,} × {calls['op'][0]} ran up to {max(tried.to_list())} different convolution kernels: "
             f"{milliseconds(union_ns(kernels))} of device time"
         )
     yield Finding(

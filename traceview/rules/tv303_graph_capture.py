@@ -19,8 +19,8 @@ Fix
     changing shapes and for inputs that PyTorch has to copy.
 
 Scope and sources
-    CUDA graphs and HIP graphs. pytorch ``torch/_inductor/cudagraph_trees.py`` and ``torch/cuda/graphs.py``, read in
-    source code 2026-11.
+    CUDA graphs and HIP graphs. pytorch ``torch/_inductor/cudagraph_trees.py`` (torch 2.13), read in source code
+    2026-11; the runtime calls are general knowledge.
 """
 
 from __future__ import annotations
@@ -56,7 +56,9 @@ def check(facts: Facts) -> Iterator[Finding]:
     if steady:
         late = steady.within(begins)
     else:
-        replays = facts.timeline.events.filter(pl.col("id").is_in(launches.graph_launch_ids(facts.timeline.events).implode()))
+        replays = facts.timeline.events.filter(
+            pl.col("id").is_in(launches.graph_launch_ids(facts.timeline.events).implode())
+        )
         late = begins.filter(pl.col("start_ns") > replays["start_ns"].min()) if replays.height else begins.clear()
     if not late.height:
         return
@@ -81,7 +83,9 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 def _capture_ns(facts: Facts, begins: pl.DataFrame, late: pl.DataFrame) -> int:
     """Host time from each late begin to the last end or instantiation before the next begin of its thread, ns."""
-    closes = named(facts.timeline, ("api",), _END).select("thread", "start_ns", end_ns=pl.col("start_ns") + pl.col("dur_ns"))
+    closes = named(facts.timeline, ("api",), _END).select(
+        "thread", "start_ns", end_ns=pl.col("start_ns") + pl.col("dur_ns")
+    )
     owned = closes.sort("start_ns").join_asof(
         begins.select("thread", "start_ns", begin="id", begin_ns="start_ns"),
         on="start_ns",
@@ -89,5 +93,9 @@ def _capture_ns(facts: Facts, begins: pl.DataFrame, late: pl.DataFrame) -> int:
         strategy="backward",
         check_sortedness=False,
     )
-    spans = owned.filter(pl.col("begin").is_in(late["id"].implode())).group_by("begin", "begin_ns").agg(pl.col("end_ns").max())
+    spans = (
+        owned.filter(pl.col("begin").is_in(late["id"].implode()))
+        .group_by("begin", "begin_ns")
+        .agg(pl.col("end_ns").max())
+    )
     return int((spans["end_ns"] - spans["begin_ns"]).sum())

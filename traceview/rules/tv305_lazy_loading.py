@@ -19,15 +19,13 @@ Fix
     Warm up every phase before measuring, or set ``CUDA_MODULE_LOADING=EAGER``.
 
 Scope and sources
-    CUDA 11.7 and later, HIP. CUDA programming guide, lazy loading, docs.nvidia.com/cuda, read 2026-11; the mark
-    ``Lazy Function Loading`` seen in a recorded trace.
+    CUDA 11.7 and later (the default on Linux since 12.2), HIP. CUDA programming guide, lazy loading,
+    docs.nvidia.com/cuda, read 2026-11; the mark ``Lazy Function Loading``: seen in a recorded trace.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
-
-import polars as pl
 
 from traceview.findings import Confidence, Finding, Severity
 from traceview.rules.host_evidence import host_union_ns, named
@@ -63,7 +61,8 @@ def check(facts: Facts) -> Iterator[Finding]:
         code=CODE,
         severity=Severity.INFO,
         title=f"{plural(loads.height, 'load')} of kernel code "
-        f"{'after the first recorded step' if steady else 'in the recorded window'}: {milliseconds(cost_ns)} on the host",
+        f"{'after the first recorded step' if steady else 'in the recorded window'}: "
+        f"{milliseconds(cost_ns)} on the host",
         where=places(facts, loads["id"]),
         evidence=(
             *(f"{n:,} × {name}" for name, n in names.head(3).iter_rows()),

@@ -21,9 +21,9 @@ Fix
     to pinned memory, avoid boolean indexing.
 
 Scope and sources
-    CUDA and HIP, any version. Public cases: meta-pytorch/torchtune pull request #522, konstmish/prodigy issue #38;
-    pytorch ``aten/src/ATen/native/cuda/CUDAScalar.cu`` (``_local_scalar_dense`` copies and synchronises), read in source
-    code 2026-11.
+    CUDA and HIP, any version. Public cases: meta-pytorch/torchtune pull request #522, konstmish/prodigy issue #38.
+    pytorch ``aten/src/ATen/native/cuda/CUDAScalar.cu`` (``_local_scalar_dense`` copies and synchronises), read in
+    source code 2026-11.
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ Fix
     look at the other ranks for a late one.
 
 Scope and sources
-    NCCL, RCCL and custom all-reduce kernels. pytorch DDP design notes, docs.pytorch.org/docs/stable/notes/ddp.html, read
-    2026-11.
+    NCCL, RCCL and custom all-reduce kernels, any version. General knowledge; terms and arithmetic are those of
+    TraceLens (github.com/AMD-AGI/TraceLens).
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ Fix
     blocking.
 
 Scope and sources
-    CUDA and HIP. CUDA best practices guide, pinned memory, docs.nvidia.com/cuda; pytorch ``pin_memory`` tutorial,
-    docs.pytorch.org/tutorials, read 2026-11; names seen in a recorded trace.
+    CUDA and HIP. PyTorch performance tuning guide, docs.pytorch.org/tutorials, read 2026-11 (pinned memory); that
+    the driver stages pageable memory is general knowledge; names: seen in a recorded trace.
 """
 
 from __future__ import annotations
@@ -55,7 +55,10 @@ def check(facts: Facts) -> Iterator[Finding]:
     if cost_ns < SHARE_OF_SPAN * facts.span_ns:
         return
     groups = copies.group_by("name").agg(
-        pl.len().alias("count"), pl.col("bytes").sum(), pl.col("dur_ns").sum(), known=pl.col("bytes").is_not_null().any()
+        pl.len().alias("count"),
+        pl.col("bytes").sum(),
+        pl.col("dur_ns").sum(),
+        known=pl.col("bytes").is_not_null().any(),
     )
     lines = [
         f"{row['count']:,} × {shortened(row['name'])}: {milliseconds(row['dur_ns'])}"
@@ -66,7 +69,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     yield Finding(
         code=CODE,
         severity=Severity.WARNING,
-        title=f"{count:,} {'copy' if count == 1 else 'copies'} of pageable memory hidden behind no computation: "
+        title=f"{count:,} {'copy' if count == 1 else 'copies'} of pageable memory ran beside no computation: "
         f"{milliseconds(cost_ns)}, {cost_ns / facts.span_ns:.1%} of the recorded span",
         where=places(facts, copies.sort("dur_ns", descending=True)["id"]),
         evidence=tuple(lines),

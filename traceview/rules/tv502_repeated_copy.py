@@ -17,8 +17,8 @@ Fix
     Move modules and constant tensors to the device once, outside the loop.
 
 Scope and sources
-    CUDA and HIP, any version: general knowledge of training loops; offloading by design: pytorch
-    ``torch/distributed/fsdp/api.py`` (``CPUOffload``), read 2026-11.
+    CUDA and HIP, any version: general knowledge of training loops. Offloading by design: pytorch
+    ``torch/distributed/fsdp/api.py`` (``CPUOffload``), read in source code 2026-11.
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ Fix
     ``PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True``, fixed shapes, no ``empty_cache`` in the loop, a smaller batch.
 
 Scope and sources
-    CUDA and HIP. pytorch ``c10/cuda/CUDACachingAllocator.cpp``, read in source code 2026-11; public case: pytorch issue
-    #65078.
+    CUDA and HIP. General knowledge of PyTorch's caching allocator (``c10/cuda/CUDACachingAllocator.cpp``); public
+    case: pytorch issue #65078.
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ def check(facts: Facts) -> Iterator[Finding]:
     yield Finding(
         code=CODE,
         severity=Severity.WARNING,
-        title=f"{plural(calls.height, 'allocator call')} after the first recorded step: {milliseconds(cost_ns)} on the host",
+        title=f"{plural(calls.height, 'allocator call')} after the first recorded step: "
+        f"{milliseconds(cost_ns)} on the host",
         where=places(facts, calls.sort("dur_ns", descending=True)["id"]),
         evidence=tuple(
             f"{count:,} × {name}: {milliseconds(ns)}"

@@ -5,8 +5,8 @@ What it finds
     that take 10 % or more of the busy time.
 
 Why it costs
-    They move data between layouts and compute nothing. The compiler adds them where producer and consumer disagree about
-    the layout.
+    They move data between layouts and compute nothing. The compiler adds them where producer and consumer
+    disagree about the layout.
 
 Evidence it needs
     The HLO category of the ops, or their names.
@@ -19,8 +19,8 @@ Fix
     buffers to avoid copies.
 
 Scope and sources
-    XLA on TPU and GPU. Categories: openxla/xla ``xla/hlo/ir/hlo_instruction.cc`` (``ToCategory``), read in source code
-    2026-11.
+    XLA on TPU and GPU. openxla/xla ``hlo_instruction.cc`` (``ToCategory``: transpose, copy and reshape are data
+    formatting), read in source code 2026-11.
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ Fix
     Record fewer steps, call ``torch.cuda.synchronize()`` before the profiler stops, raise the CUPTI buffer size.
 
 Scope and sources
-    Every format: it is a statement about the trace. CUPTI drops activity when its buffers run full; CUPTI documentation,
-    docs.nvidia.com/cupti, read 2026-11.
+    Every format: it is a statement about the trace. That CUPTI drops activity when its buffers run full is general
+    knowledge.
 """
 
 from __future__ import annotations

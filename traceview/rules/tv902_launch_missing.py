@@ -16,7 +16,8 @@ Fix
     Use a profiler schedule with a warm-up step, or synchronise before the recording starts.
 
 Scope and sources
-    Every format: it is a statement about the trace. pytorch ``torch.profiler.schedule``, docs.pytorch.org, read 2026-11.
+    Every format: it is a statement about the trace. pytorch ``torch/profiler/profiler.py`` (``schedule``), read in
+    source code 2026-11.
 """
 
 from __future__ import annotations

@@ -17,8 +17,7 @@ Fix
     Record again, shorter, without hardware counters.
 
 Scope and sources
-    Kineto and merged traces: it is a statement about the trace. pytorch/kineto ``libkineto/src/CuptiActivityProfiler.cpp``,
-    read in source code 2026-11.
+    Kineto and merged traces: it is a statement about the trace.
 """
 
 from __future__ import annotations
@@ -38,7 +37,12 @@ CODE: Final = "TV904"
 NAME: Final = "profiler-lost"
 SEVERITY: Final = Severity.WARNING
 
-_NOTES: Final = ("profiler-out-of-range", "profiler-stopped-early", "cupti-range-profiler", "clocks-not-aligned",)
+_NOTES: Final = (
+    "profiler-out-of-range",
+    "profiler-stopped-early",
+    "cupti-range-profiler",
+    "clocks-not-aligned",
+)
 
 
 def check(facts: Facts) -> Iterator[Finding]:

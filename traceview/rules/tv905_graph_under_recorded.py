@@ -18,8 +18,8 @@ Fix
     graphs off to see the kernels.
 
 Scope and sources
-    CUDA and HIP graphs: it is a statement about the trace. Nsight Systems user guide, docs.nvidia.com/nsight-systems,
-    read 2026-11; openxla/xprof issue #3070.
+    CUDA and HIP graphs: it is a statement about the trace. The option: docs.nvidia.com/dl-cuda-graph, performance
+    issues, read 2026-11; openxla/xprof issue #3070.
 """
 
 from __future__ import annotations
