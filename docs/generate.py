@@ -1,6 +1,7 @@
 """Write the pages and parts of pages that are generated from the code, or check that they are up to date.
 
-A part lies between ``<!-- begin generated: NAME -->`` and ``<!-- end generated: NAME -->``.
+A part lies between ``<!-- begin generated: NAME -->`` and ``<!-- end generated: NAME -->``. The output printed under
+each ``$ command`` of a ``console`` block is generated too; where it holds ``...``, that stands for anything.
 
 Usage: ``python docs/generate.py`` writes, ``python docs/generate.py --check`` only compares and exits 1 with the
 first difference of each stale page.
@@ -9,10 +10,12 @@ first difference of each stale page.
 from __future__ import annotations
 
 import difflib
+import doctest
 import os
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -126,14 +129,43 @@ def demo() -> Iterator[str]:
     if not trace:
         raise RuntimeError("the Makefile names no DEMO_TRACE")
     command = ["traceview", "check-dispatch", trace[1]]
-    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
-    plain = {"PATH": path, "NO_COLOR": "1", "COLUMNS": "120", "LC_ALL": "C.UTF-8"}
-    done = subprocess.run(command, cwd=ROOT, env=plain, capture_output=True, text=True, check=False)
+    done = shell(" ".join(command), ROOT)
     if done.returncode not in (0, 1, 3):
-        raise RuntimeError(f"{' '.join(command)} exited with {done.returncode}: {done.stderr}")
+        raise RuntimeError(f"{' '.join(command)} exited with {done.returncode}: {done.stdout}")
     yield from ("```console", "$ " + " ".join(command))
     yield from shortened(done.stdout.rstrip("\n").splitlines(), "Other device work")
     yield from ("$ echo $?", str(done.returncode), "```")
+
+
+def shell(command: str, folder: Path, status: int = 0) -> subprocess.CompletedProcess[str]:
+    """Run one line of a console block: no terminal, no colour, both streams as one; ``$?`` is ``status`` before."""
+    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+    plain = {"PATH": path, "NO_COLOR": "1", "COLUMNS": "120", "LC_ALL": "C.UTF-8", "TZ": "UTC"}
+    line = ["bash", "-c", f"exec 2>&1; (exit {status})\n{command}"]
+    return subprocess.run(
+        line, cwd=folder, env=plain, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+
+
+def rerun(text: str) -> str:
+    """A page whose console blocks show what the commands print now. Output that still holds stays as written."""
+    status = 0
+    checker, tolerant = doctest.OutputChecker(), doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+    def block(match: re.Match[str]) -> str:
+        nonlocal status
+        lead, *parts = re.split(r"^\$ ", match[2], flags=re.MULTILINE)
+        for part in parts:
+            command, _, before = part.partition("\n")
+            done = shell(command, folder, status)
+            status = done.returncode
+            lead += f"$ {command}\n" + (before if checker.check_output(before, done.stdout, tolerant) else done.stdout)
+        return match[1] + lead + match[3]
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "sample_traces").symlink_to(ROOT / "sample_traces")
+        return re.sub(r"^(```console\n)(.*?)(^```$)", block, text, flags=re.MULTILINE | re.DOTALL)
 
 
 def shortened(lines: list[str], section: str) -> list[str]:
@@ -165,7 +197,7 @@ def filled(text: str) -> str:
 def pages() -> dict[Path, str]:
     """Path to content of every page that is generated, whole or in part."""
     written = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-    found = {path: filled(path.read_text(encoding="utf-8")) for path in written if path.exists()}
+    found = {path: rerun(filled(path.read_text(encoding="utf-8"))) for path in written if path.exists()}
     whole = {"schema.md": schema_page(), "rules.md": rules_page()}
     return found | {ROOT / "docs" / name: "\n".join(lines) + "\n" for name, lines in whole.items()}
 

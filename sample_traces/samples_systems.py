@@ -244,7 +244,7 @@ def rocm() -> Trace:
             main.memcpy("HtoD", 2 * 4096 * 2048 * 2, us=702.5)
             for _ in range(2):
                 q = ops.heads(main, ops.linear(main, x, 2048, us=161.8, **gemm), 16, 128)
-                with main.dispatch("attention", "aotriton", "aotriton", stage="denoise"):
+                with main.dispatch("attention", "aotriton", "pytorch", stage="denoise"):
                     ops.sdpa_flash(main, q, q, us=921.6, kernel=k.AOTRITON, rocm=True)
                 ops.linear(main, x, 2048, us=162.3, **gemm)
             main.sync()

@@ -4,15 +4,22 @@
 set -uo pipefail
 trace=$1
 
-printf '%s\n' "A flag is a request, not a guarantee. This trace shows what ran:" "" \
-    "\$ traceview check-dispatch $trace" ""
+note=${trace%%.json*}.md
+printf '%s\n' "A flag is a request, not a guarantee. The trace shows what ran." ""
+# The note says how the sample came about; its first bold line must be read before its figures.
+if [[ -f $note ]]; then
+    sed -n '/^\*\*/{s/\*\*//gp;q}' "$note"
+    echo
+fi
+printf '%s\n' "\$ traceview check-dispatch $trace" ""
 "$BIN/traceview" check-dispatch "$trace"
 status=$?
 echo
 case $status in
+    # In words, because a bare status is what a CI log shows and what people stumble over.
     0) echo "Exit status 0: every expectation holds. In CI this passes." ;;
-    1) echo "Exit status 1: the trace proves that an expectation does not hold. In CI this fails the build," \
-            "and that is the point of this sample: nothing crashed, nothing warned, and the slow path ran." ;;
+    1) echo "Exit status 1: the trace proves that an expectation does not hold. In CI this fails the build." \
+            "Without the check, the program would only have been slower." ;;
     3) echo "Exit status 3: the trace does not hold what is needed to judge. In CI this fails too, unless" \
             "you allow it." ;;
     *) echo "The demo could not run (exit status $status); the line above says why." >&2

@@ -48,7 +48,9 @@ class Details(Mapping[str, pl.DataFrame]):
             frame = self._by_row[key]
             ids = self._event_of_row[frame["row"].to_numpy()]
             self._ready[key] = (
-                pl.DataFrame({"id": ids, "value": frame["value"]}).filter(pl.col("id") != NOT_AN_EVENT).sort("id")
+                pl.DataFrame({"id": ids, "value": _as_detail(frame["value"])})
+                .filter(pl.col("id") != NOT_AN_EVENT)
+                .sort("id")
             )
         return self._ready[key]
 
@@ -57,6 +59,11 @@ class Details(Mapping[str, pl.DataFrame]):
 
     def __len__(self) -> int:
         return len(self._by_row)
+
+
+def _as_detail(values: pl.Series) -> pl.Series:
+    """Values in the dtype of the contract; parsers may hand on narrower integers."""
+    return values if values.dtype == pl.Categorical else values.cast(pl.Int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +79,7 @@ class Lookups:
 def build(
     columns: dict[str, pl.Series],
     *,
-    event_rows: NDArray[np.intp],
+    event_rows: NDArray[np.uint32],
     row_count: int,
     details: Mapping[str, pl.DataFrame],
     lookups: Lookups,
@@ -98,17 +105,20 @@ def build(
     )
     gather = pl.Series(order.astype(np.uint32))
     ready = [pl.Series("id", np.arange(count, dtype=np.uint32))]
+    absent = []
     for column in schema.EVENTS.columns[1:]:
         unsorted = columns.pop(column.name, None)
         if unsorted is None:
-            ready.append(pl.Series(column.name, [None], dtype=column.dtype).new_from_index(0, count))
+            absent.append(pl.lit(None, column.dtype).alias(column.name))
         else:
             ready.append(unsorted.gather(gather).cast(column.dtype).alias(column.name))
         del unsorted
+    # A literal takes no memory however many rows there are.
+    events = pl.DataFrame(ready).with_columns(*absent).select(list(schema.EVENTS.dtypes))
     event_of_row = np.full(row_count, NOT_AN_EVENT, np.uint32)
     event_of_row[event_rows[order]] = np.arange(count, dtype=np.uint32)
     return Timeline(
-        events=pl.DataFrame(ready),
+        events=events,
         processes=lookups.processes,
         threads=lookups.threads,
         devices=lookups.devices,

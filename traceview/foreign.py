@@ -63,7 +63,7 @@ def refusal(probe: Probe, kind: Foreign, readable: Collection[str]) -> Unreadabl
     """
     title = kind.title
     if probe.compression and probe.compression not in title:
-        title = f"{title} (inside {probe.compression})"
+        title = f"{title}, packed with {probe.compression}"
     step = kind.next_step
     if kind.then and kind.then not in readable:
         step += f" This version of traceview cannot read that form ({kind.then}) yet."
@@ -175,7 +175,8 @@ def _is_text(probe: Probe) -> bool:
 
 
 _RECORD: Final = (
-    'Record one with torch.profiler.profile(...) and save it with prof.export_chrome_trace("trace.json.gz").'
+    "To get a trace that can be read, record with torch.profiler.profile(...) and save it with "
+    'prof.export_chrome_trace("trace.json.gz").'
 )
 _NSYS_TABLES: Final = r"(StringIds|TARGET_INFO_SYSTEM_ENV|META_DATA_CAPTURE|META_DATA_EXPORT)$"
 

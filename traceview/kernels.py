@@ -1,8 +1,9 @@
 """What is this kernel? From the name of a device event to family, implementation, provider and precision.
 
-The knowledge is data: ``traceview/knowledge/kernels_*.toml``, one row per signature (see :mod:`traceview.knowledge.kernel_table`).
-This module normalises names, lets the first matching row win, and reads the precision out of the name. A name that no row
-knows stays ``unknown``: nothing is guessed, and no row swallows arbitrary names.
+The knowledge is data: ``traceview/knowledge/kernels_*.toml``, one row per signature, see
+:mod:`traceview.knowledge.kernel_table`. This module normalises names, lets the first matching row win, and reads the
+precision out of the name. A name that no row knows stays ``unknown``: nothing is guessed, and no row swallows
+arbitrary names.
 
 Matching runs in the linear-time regular expression engine of Polars, so that a hostile name cannot stall an import.
 """
@@ -39,7 +40,7 @@ FUSED_ATTENTION: Final = (
 """Implementation ids of fused attention kernels, the ids of ``dispatch.toml``."""
 
 ATTENTION_IMPLEMENTATIONS: Final = (*FUSED_ATTENTION, "math", "unfused", "unknown", "opaque")
-"""Every attention implementation id. A single kernel is never ``math``, ``unfused`` or ``opaque``: a dispatch can be."""
+"""Every attention implementation id. Only a dispatch can be ``math``, ``unfused`` or ``opaque``, never one kernel."""
 
 PRECISIONS: Final = (
     "fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "fp4", "int8", "int4", "w4a16", "w8a16", "w4a8",
@@ -53,9 +54,11 @@ KERNEL_NAMES: Final = FrameSchema(
         Column("name", pl.String, "", "name as recorded"),
         Column("signature", pl.String, "", "id of the signature that matched first; null: none", nullable=True),
         Column("family", pl.String, "", "what the kernel computes, one of `Family`; `unknown` if no row knows it"),
-        Column("implementation", pl.String, "", "which implementation of the family; attention: closed list", nullable=True),
+        Column("implementation", pl.String, "", "which implementation; attention: a closed list", nullable=True),
         Column("provider", pl.String, "", "whose build it is; null if the name does not tell", nullable=True),
-        Column("tensor_core", pl.Boolean, "", "matrix units used (tensor core, MFMA, MXU); null: not known", nullable=True),
+        Column(
+            "tensor_core", pl.Boolean, "", "uses matrix units (tensor core, MFMA, MXU); null: unknown", nullable=True
+        ),
         Column("precision", pl.String, "", "precision of the inputs, one of `PRECISIONS`", nullable=True),
         Column("role", pl.String, "", "`main`, or `helper`: belongs to another kernel's dispatch"),
     ),
@@ -68,7 +71,8 @@ _TOKENS: Final = {
     "f16": "fp16", "h": "fp16", "fp16": "fp16", "half": "fp16",
     "bf16": "bf16", "b": "bf16", "t": "bf16", "bfloat16": "bf16", "b16": "bf16",
     "f8": "fp8", "b8": "fp8", "q": "fp8", "fp8": "fp8", "e4m3": "fp8", "e5m2": "fp8", "mxe4m3": "fp8", "mxfp8": "fp8",
-    "e2m1": "fp4", "mxe2m1": "fp4", "fp4": "fp4", "mxfp4": "fp4", "nvfp4": "fp4",
+    "fp8_fp4": "w4a8",
+    "e2m1": "fp4", "mxe2m1": "fp4", "fp4": "fp4", "mxf4": "fp4", "mxfp4": "fp4", "nvfp4": "fp4",
     "i8": "int8", "int8": "int8", "i": "int8",
     "i4": "int4", "int4": "int4",
 }  # fmt: skip
@@ -150,7 +154,8 @@ def _expand_mangled_names(names: pl.Series) -> pl.Series:
 def _first_match(text: pl.Series) -> pl.Series:
     """Row number of the first signature that matches each text, null where none does.
 
-    A regular expression costs more to compile than to run, so a row is only compiled for texts that hold one of its words.
+    A regular expression costs more to compile than to run, so a row is only compiled for texts that hold one of its
+    words.
     """
     patterns, words, always = _rust_patterns(), _words(), _always_tried()
     found: list[int | None] = [None] * len(text)
@@ -190,7 +195,10 @@ _CLASS_OR_ESCAPE: Final = re.compile(r"\\\\|\\[wdb]|\[(?:\\.|[^\]\\])*\]")
 
 
 def ascii_classes(regex: str) -> str:
-    """``regex`` with ``\\w``, ``\\d`` and ``\\b`` spelled out for ASCII: kernel names are ASCII, and Unicode tables compile slowly."""
+    r"""``regex`` with ``\w``, ``\d`` and ``\b`` spelled out for ASCII.
+
+    Kernel names are ASCII, and Unicode character tables compile slowly.
+    """
 
     def spell(match: re.Match[str]) -> str:
         token = match[0]
@@ -216,32 +224,28 @@ def _facts() -> pl.DataFrame:
             "precision": [s.precision for s in table],
             "role": [str(s.role) for s in table],
         },
-        schema_overrides={"row": pl.UInt16, "tensor_core": pl.Boolean, "implementation": pl.String, "provider": pl.String},
+        schema_overrides={
+            "row": pl.UInt16,
+            "tensor_core": pl.Boolean,
+            "implementation": pl.String,
+            "provider": pl.String,
+        },
     )
 
 
 def _with_precision(frame: pl.DataFrame) -> pl.DataFrame:
-    """Replace ``{group}`` and ``template`` in the precision column by what the name says."""
-    per_name = frame.filter(pl.col("precision").is_in(["{precision}", "template"]))
-    if per_name.is_empty():
-        return frame
+    """Replace ``{precision}`` and ``template`` in the precision column by what the name says."""
+    by_type = frame.filter(pl.col("precision") == "template").select("name", _template_type().alias("told"))
+    parts = [by_type]
     table = load_signatures()
-    parts: list[pl.DataFrame] = []
-    for (row, how), group in per_name.group_by("row", "precision"):
-        if how == "template":
-            told = group.select("name", _template_type().alias("told"))
-        else:
-            signature = table[int(str(row))]
-            index = re.compile(signature.regex).groupindex["precision"]
-            word = pl.col("text").str.extract(ascii_classes(signature.regex), index).str.to_lowercase()
-            told = group.select("name", word.replace_strict(_TOKENS, default=None, return_dtype=pl.String).alias("told"))
-        parts.append(told)
-    return frame.join(pl.concat(parts), on="name", how="left").with_columns(
-        pl.when(pl.col("precision").is_in(["{precision}", "template"]))
-        .then(pl.col("told"))
-        .otherwise(pl.col("precision"))
-        .alias("precision")
-    )
+    for (row,), group in frame.filter(pl.col("precision") == "{precision}").group_by("row"):
+        regex = table[int(str(row))].regex
+        index = re.compile(regex).groupindex["precision"]
+        word = pl.col("text").str.extract(ascii_classes(regex), index).str.to_lowercase()
+        precision = word.replace_strict(_TOKENS, default=None, return_dtype=pl.String)
+        parts.append(group.select("name", precision.alias("told")))
+    stated = pl.when(~pl.col("precision").is_in(["{precision}", "template"])).then("precision")
+    return frame.join(pl.concat(parts), on="name", how="left").with_columns(precision=pl.coalesce(stated, "told"))
 
 
 def _template_type() -> pl.Expr:

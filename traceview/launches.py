@@ -58,9 +58,14 @@ def link(timeline: Timeline) -> Timeline:
 
 def graph_launch_ids(events: pl.DataFrame) -> pl.Series:
     """Ids of the host calls that replay a captured graph."""
-    return events.filter((pl.col("kind") == "api") & pl.col("name").cast(pl.String).str.contains(GRAPH_LAUNCH_NAMES))[
-        "id"
-    ]
+    return events.filter((pl.col("kind") == "api") & _named(events, GRAPH_LAUNCH_NAMES))["id"]
+
+
+def _named(events: pl.DataFrame, pattern: str) -> pl.Expr:
+    """Rows whose name matches. Each distinct name is looked at once: a trace has thousands of calls of one name."""
+    calls = events.filter(pl.col("kind") == "api")["name"].unique()
+    matching = calls.filter(calls.cast(pl.String).str.contains(pattern))
+    return pl.col("name").is_in(matching.implode())
 
 
 def _nullable_id(name: str, ids: NDArray[np.int64]) -> pl.Series:
@@ -154,9 +159,7 @@ def _missing_launch_notes(events: pl.DataFrame) -> list[Note]:
 
 def _missing_work_notes(events: pl.DataFrame) -> list[Note]:
     launches = events.filter(
-        (pl.col("kind") == "api")
-        & pl.col("correlation").is_not_null()
-        & pl.col("name").cast(pl.String).str.contains(LAUNCH_NAMES)
+        (pl.col("kind") == "api") & pl.col("correlation").is_not_null() & _named(events, LAUNCH_NAMES)
     )
     if not launches.height:
         return []

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import polars as pl
 
 from .event import EVENT_KEYS, strict_end
 from .keys import IDENTITY_FIELDS, MAX_KEY_BYTES, MAX_KEYS, TEXT_FIELDS, TIME_FIELDS, UNKNOWN, KeyTable, initial_names
-from .numbers import MAX_DIGITS, PAD, parse_decimal_ns, parse_whole
+from .numbers import MAX_DIGITS, parse_decimal_ns, parse_whole
 from .pieces import codes_of
 from .raw import INT_ARGS, LABEL_BASE
 from .values import decode_string, is_json_number
@@ -66,7 +66,8 @@ class Knowledge:
             strings = texts.gather(fresh[first]).to_list()
             verdict[different] = [1 if _is_sound(string) else 2 for string in strings]
             known = verdict[codes]
-        return known == 2
+        flagged: NDArray[np.bool_] = known == 2
+        return flagged
 
 
 def _is_sound(raw: str) -> bool:
@@ -228,7 +229,7 @@ class _Reader:
             labels.append((column, np.flatnonzero(~is_int & quoted) + where.start))
 
     def _phases(self, where: slice) -> None:
-        """ph is one character nearly always: look it up instead of slicing."""
+        """The phase is one character nearly always: look it up instead of slicing."""
         rows = self.event[where]
         short = (self.first[where] == _QUOTE) & (self.end[where] - self.start[where] == 3)
         char = self.found.text[self.start[where] + 1]
@@ -251,23 +252,28 @@ class _Reader:
         out.odd[self.event[inner[self.first[inner] != _QUOTE]]] = True
         raw = np.concatenate([at for _, at in texts]) if texts else np.empty(0, np.int64)
         starts = np.concatenate((self.start[inner] + 1, self.start[raw]))
-        lengths = np.concatenate((self.end[inner] - 1, self.end[raw])) - starts
+        lengths = np.maximum(np.concatenate((self.end[inner] - 1, self.end[raw])) - starts, 0)
         # Spans of odd events may lie anywhere, even inside a character.
         lengths[out.odd[self.event[np.concatenate((inner, raw))]]] = 0
-        whole = pl.Series([self.block], dtype=pl.Binary)
-        sliced = whole.bin.slice(pl.Series(starts), pl.Series(lengths)).cast(pl.String)
+        spans = pl.DataFrame([pl.Series("start", starts), pl.Series("length", lengths)])
+        whole = pl.lit(pl.Series([self.block], dtype=pl.Binary))
+        sliced = spans.select(whole.bin.slice(pl.col("start"), pl.col("length")).cast(pl.String)).to_series()
         used = 0
         for column, at in labels:
             self._label(column, at, sliced.slice(used, len(at)))
             used += len(at)
-        for field_name, where in (("cat", cat), ("name", name)):
-            rows = self.event[where]
-            strings = self._decoded(rows, sliced.slice(used, len(rows)))
-            out.texts[field_name] = (rows, codes_of(strings))
-            used += len(rows)
-        arguments = sliced.slice(used)
-        codes = codes_of(arguments)
-        out.odd[self.event[raw[self.knowledge.unsound(arguments, codes)]]] = True
+        rows = self.event[inner[used:]]
+        names = used
+        argument_start = names + len(rows)
+        if len(self.found.backslashes):
+            sliced = pl.concat([self._decoded(rows, sliced.slice(names, len(rows))), sliced.slice(argument_start)])
+            names, argument_start = 0, len(rows)
+        codes = codes_of(sliced)
+        split = names + cat.stop - cat.start
+        out.texts["cat"] = (self.event[cat], codes[names:split])
+        out.texts["name"] = (self.event[name], codes[split:argument_start])
+        codes = codes[argument_start:]
+        out.odd[self.event[raw[self.knowledge.unsound(sliced.slice(argument_start), codes)]]] = True
         used = 0
         for argument, at in texts:
             out.text_args.append((argument, self.event[at], codes[used : used + len(at)]))
@@ -284,8 +290,6 @@ class _Reader:
 
     def _decoded(self, rows: NDArray[np.int64], strings: pl.Series) -> pl.Series:
         """Texts with their escapes resolved."""
-        if not len(self.found.backslashes):
-            return strings
         escaped = strings.str.contains("\\", literal=True)
         if not escaped.any():
             return strings

@@ -71,11 +71,15 @@ NULL: Final = Value(Kind.LITERAL, "null")
 
 @dataclass(frozen=True, slots=True)
 class EventText:
-    """The keys of an event and of its arguments, before their meaning."""
+    """The keys of an event and of its arguments, before their meaning.
+
+    ``end`` is where the event ends in the text, ``length`` that of the text; ``repeated`` says that a key came twice.
+    """
 
     fields: dict[str, Value]
     args: dict[str, Value]
     end: int
+    length: int
     repeated: bool
 
 
@@ -92,7 +96,7 @@ def split_event(text: str, start: int, tally: Tally) -> EventText:
     """
     args: dict[str, Value] = {}
     fields, end, repeated = _split_object(text, start, tally, args)
-    return EventText(fields, args, end, repeated)
+    return EventText(fields, args, end, len(text), repeated)
 
 
 def _split_object(
@@ -153,7 +157,7 @@ def _read_key(text: str, at: int) -> tuple[str, int]:
 def _read_value(text: str, at: int, tally: Tally) -> tuple[Value, int]:
     char = text[at : at + 1]
     if char == '"':
-        return _read_string(text, at, tally)
+        return _read_string(text, at)
     if char in ("[", "{"):
         return _read_nested(text, at, tally)
     match = _WORD.match(text, at)
@@ -165,7 +169,7 @@ def _read_value(text: str, at: int, tally: Tally) -> tuple[Value, int]:
     return _read_word(match[0], tally), match.end()
 
 
-def _read_string(text: str, at: int, tally: Tally) -> tuple[Value, int]:
+def _read_string(text: str, at: int) -> tuple[Value, int]:
     match = _STRING.match(text, at)
     if match is None:
         raise BrokenEventError(at)
@@ -220,17 +224,18 @@ def strict_end(text: str, at: int) -> int:
 
 def _matching_end(text: str, at: int) -> int:
     depth = 0
+    reached = at
     for match in _NESTED_TOKEN.finditer(text, at):
-        token = match[0]
+        token, reached = match[0], match.end()
         if token in ("[", "{"):
             depth += 1
         elif token in ("]", "}"):
             depth -= 1
             if depth == 0:
-                return match.end()
+                return reached
         elif token == '"':
             break
-    raise BrokenEventError(at)
+    raise BrokenEventError(reached)
 
 
 def _repair_nested(text: str, at: int, tally: Tally) -> tuple[Value, int]:
@@ -238,8 +243,9 @@ def _repair_nested(text: str, at: int, tally: Tally) -> tuple[Value, int]:
     out: list[str] = []
     repairs: list[tuple[str, str]] = []
     depth = 0
+    reached = at
     for match in _NESTED_TOKEN.finditer(text, at):
-        token = match[0]
+        token, reached = match[0], match.end()
         if token in ("[", "{"):
             depth += 1
         elif token in ("]", "}"):
@@ -269,10 +275,10 @@ def _repair_nested(text: str, at: int, tally: Tally) -> tuple[Value, int]:
                 raise BrokenEventError(at) from None
             for kind, example in repairs:
                 tally.add(kind, example)
-            return Value(Kind.NESTED, raw), match.end()
+            return Value(Kind.NESTED, raw), reached
         if token == '"':
             break
-    raise BrokenEventError(at)
+    raise BrokenEventError(reached)
 
 
 def _skip(text: str, at: int) -> int:

@@ -39,7 +39,7 @@ def read_head(text: str, tally: Tally) -> dict[str, Any]:
     at = _skip(text, 0)
     if not text.startswith("{", at):
         return {}
-    members, at, _ = _members(text, at + 1, tally)
+    members, at, _ = read_members(text, at + 1, tally)
     return members
 
 
@@ -57,14 +57,14 @@ def read_tail(text: str, tally: Tally, *, list_root: bool) -> tuple[dict[str, An
     members: dict[str, Any] = {}
     at, closed = 1, True
     if not list_root:
-        members, at, closed = _members(text, 1, tally)
+        members, at, closed = read_members(text, 1, tally)
     rest = text[_skip(text, at) :].rstrip("\x00\t\n\r ")
     if rest:
         tally.add("lost-trailing", rest[:400], max(1, len(_EVENT_LIKE.findall(rest))))
     return members, closed
 
 
-def _members(text: str, at: int, tally: Tally) -> tuple[dict[str, Any], int, bool]:
+def read_members(text: str, at: int, tally: Tally) -> tuple[dict[str, Any], int, bool]:
     """Key and value pairs up to a ``}``; also where it stands, and whether it was there."""
     members: dict[str, Any] = {}
     while True:

@@ -79,7 +79,8 @@ class KeyTable:
         with np.errstate(over="ignore"):
             # The first character tells "External id" from "external id".
             mixed = (tail ^ (length.astype(U64) << U64(48)) ^ (first.astype(U64) << U64(40))) * multiplier
-        return (mixed >> U64(64 - _SLOT_BITS)).astype(np.int64)
+        slots: NDArray[np.int64] = (mixed >> U64(64 - _SLOT_BITS)).astype(np.int64)
+        return slots
 
     def extended(self, fresh: Iterable[str]) -> KeyTable:
         """A table with more keys behind those of this one."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -19,10 +20,11 @@ from traceview.parsers.kineto.categories import (
     OLD_ANNOTATION_NAME,
     SYNC_CALL,
 )
-from traceview.parsers.kineto.owners import Owners, find_owners
+from traceview.parsers.kineto.owners import NO_KEY, NULL, Owners, find_owners, key_series, nullable
 from traceview.timeline import Count, ImportReport, Note, Timeline, Trust
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -38,6 +40,11 @@ _INPUT_ARGS: Final = {
 _COLUMN_ARGS: Final = frozenset({"correlation", "device", "stream", "bytes", "Bytes", "flops"})
 """Integer arguments that are columns of the timeline, so not repeated as details."""
 
+_VALUE_ARGS: Final = {"bytes": ("bytes", "Bytes"), "flops": ("flops",)}
+"""Columns of the timeline that are one integer argument under one of these names."""
+
+_PHASES: Final = frozenset("XiICMstf")
+
 _EPOCH_NS: Final = range(946_684_800 * 10**9, 4_102_444_800 * 10**9)
 """2000 to 2100: a timestamp in here is taken as Unix time when the file does not name its base."""
 
@@ -49,136 +56,131 @@ def to_timeline(raw: RawTrace, path: Path, *, run: int) -> Timeline:
     """Give a :class:`RawTrace` its meaning.
 
     Args:
-        raw: As a reader returns it.
+        raw: As a reader returns it. Its event columns are let go one by one if the caller keeps no reference, so that
+            a large trace is never in memory twice.
         path: The file, for :class:`~traceview.timeline.RunInfo`.
         run: Index of the file in this load.
     """
-    events = raw.events
     counts = dict(raw.counts)
-    kind = _kinds(events)
-    keep, impossible = _possible_rows(events)
+    row_count = raw.events.height
+    kind, on_device = _kinds(raw.events)
+    keep, impossible = _possible_rows(raw.events)
     counts.update(impossible)
-    counts.update(_unsupported_phases(events))
-    rows = np.flatnonzero(keep & (kind >= 0))
-    on_device = _is_device(events)[rows]
+    counts.update(_unsupported_phases(raw.events))
+    keep &= kind >= 0
+    rows = np.flatnonzero(keep).astype(np.uint32)
+    kind, on_device = kind[keep], on_device[keep]
+    del keep
     owners = find_owners(raw, rows, on_device, run=run)
     counts.update(owners.counts)
-
-    start = events["ts_ns"].to_numpy()[rows]
-    origin = int(start.min()) if len(start) else 0
-    columns = {
-        "start_ns": pl.Series(start - origin),
-        "dur_ns": events["dur_ns"].gather(rows).fill_null(0),
-        "kind": _kind_series(kind[rows]),
-        "name": events["name"].gather(rows).fill_null(pl.lit("", pl.Categorical)),
+    notes = [*about.notes(raw.head), *_own_notes(raw, rows, owners)]
+    head, truncated, details = raw.head, raw.truncated, _details(raw)
+    columns: dict[str, pl.Series] = {
+        "kind": pl.Series(kind).cat.to(schema.Kind),
         "process": owners.process,
         "thread": owners.thread,
         "device": owners.device,
         "stream": owners.stream,
         "correlation": owners.correlation,
-        "bytes": _bytes(raw, rows),
-        "flops": _sparse(raw, ("flops",), events.height).gather(rows),
     }
+    for column, keys in _VALUE_ARGS.items():
+        if any(key in raw.int_args for key in keys):
+            columns[column] = _sparse(raw, keys, rows)
     columns["inputs"], inputs = _inputs(raw, rows)
-    notes = [*about.notes(raw.head), *_own_notes(raw, rows, owners)]
+    source = {name: raw.events[name] for name in ("ts_ns", "dur_ns", "name")}
+    has_base = _whole(head.get("baseTimeNanoseconds"))
+    del raw, kind, on_device
+    chosen = pl.Series(rows)
+    columns["name"] = source.pop("name").gather(chosen).fill_null(pl.lit("", pl.Categorical))
+    columns["dur_ns"] = source.pop("dur_ns").gather(chosen).fill_null(0)
+    start = source.pop("ts_ns").gather(chosen)
+    origin = int(start.min() or 0)  # type: ignore[arg-type]  # Int64, so an int
+    columns["start_ns"] = start - origin
+    del start, chosen
     return build(
         columns,
         event_rows=rows,
-        row_count=events.height,
-        details=_details(raw),
+        row_count=row_count,
+        details=details,
         lookups=Lookups(
             processes=owners.processes,
             threads=owners.threads,
-            devices=about.devices(raw.head, owners.ordinals, run=run),
+            devices=about.devices(head, owners.ordinals, run=run),
             inputs=inputs,
         ),
-        run=about.run_info(raw.head, path, origin_unix_ns=_origin_unix_ns(raw, origin, rows)),
-        report=ImportReport(counts, tuple(notes), raw.truncated),
+        run=about.run_info(head, path, origin_unix_ns=_origin_unix_ns(has_base, origin, empty=not len(rows))),
+        report=ImportReport(counts, tuple(notes), truncated),
     )
 
 
 def _details(raw: RawTrace) -> dict[str, pl.DataFrame]:
-    """The arguments that did not become columns."""
-    details = {key: frame for key, frame in raw.int_args.items() if key not in _COLUMN_ARGS}
+    """The arguments that did not become columns, integers as narrow as they fit."""
+    details = {
+        key: frame.with_columns(frame["value"].shrink_dtype())
+        for key, frame in raw.int_args.items()
+        if key not in _COLUMN_ARGS
+    }
     for key, frame in raw.text_args.items():
         if key not in _INPUT_ARGS.values():
             details[f"{key} (text)" if key in details else key] = frame
     return details
 
 
-def _category_codes(events: pl.DataFrame, table: dict[str, str]) -> NDArray[np.int16]:
-    """Kind number of each row by its lower-cased category, -1 for categories not in ``table``."""
-    categories = events["cat"].drop_nulls().unique().cast(pl.String)
-    codes = {name: schema.KINDS.index(table[name.lower()]) for name in categories if name.lower() in table}
-    return (
-        events.select(
-            pl.col("cat").cast(pl.String).replace_strict(codes, default=-1, return_dtype=pl.Int16).fill_null(-1)
-        )
-        .to_series()
-        .to_numpy()
-    )
+def _per_text(column: pl.Series, value_of: Callable[[str], int]) -> NDArray[np.int8]:
+    """A small number for each row, worked out once per distinct text of a Categorical column; -1 for null."""
+    distinct = column.drop_nulls().unique()
+    codes = distinct.to_physical().to_numpy()
+    absent = int(codes.max()) + 1 if len(codes) else 0
+    table = np.full(absent + 1, -1, np.int8)
+    table[codes] = [value_of(text) for text in distinct.cast(pl.String)]
+    values: NDArray[np.int8] = table[column.to_physical().fill_null(absent).to_numpy()]
+    return values
 
 
-def _is_device(events: pl.DataFrame) -> NDArray[np.bool_]:
-    return _category_codes(events, DEVICE_CATEGORIES) >= 0
-
-
-def _kinds(events: pl.DataFrame) -> NDArray[np.int16]:
-    """Kind number of each row that is an event; -1 for flows, metadata and anything else."""
-    host = _category_codes(events, HOST_CATEGORIES)
-    device = _category_codes(events, DEVICE_CATEGORIES)
-    kind = np.where(device >= 0, device, host)
-    phases = events["ph"].cast(pl.String)
-    is_event = phases.is_in(["X", "i", "I", "C"]).to_numpy()
-    other = schema.KINDS.index("other")
-    kind = np.where(is_event & (kind < 0), other, kind)
-    instant = is_event & (phases != "X").to_numpy()
-    kind = np.where(instant, schema.KINDS.index("counter"), kind)
-    kind = np.where(is_event, kind, np.int16(-1)).astype(np.int16)
-    return _refine_by_name(events, kind)
-
-
-def _refine_by_name(events: pl.DataFrame, kind: NDArray[np.int16]) -> NDArray[np.int16]:
-    """Kinds that the category alone does not tell, looked up once per distinct name."""
+def _kinds(events: pl.DataFrame) -> tuple[NDArray[np.int8], NDArray[np.bool_]]:
+    """Kind number of each row, -1 for flows, metadata and anything else that is no event; and whether on a device."""
     number = {name: index for index, name in enumerate(schema.KINDS)}
-    table = (
-        pl.DataFrame({"name": events["name"], "kind": kind})
-        .with_row_index("row")
-        .filter(pl.col("kind").is_in([number["api"], number["op"], number["annotation"], number["other"]]))
-    )
-    names = table["name"].drop_nulls().unique().cast(pl.String)
-    api_to_sync = set(names.filter(names.str.contains(SYNC_CALL)))
-    to_compile = set(names.filter(names.str.contains(COMPILE_NAME)))
-    to_annotation = {name for name in names if OLD_ANNOTATION_NAME.match(name)}
-    categories = events["cat"].cast(pl.String)
-    mtia = (categories == "mtia_ccp_events").fill_null(value=False).to_numpy()
-    for source, members, target in (
-        ("api", api_to_sync, "sync"),
-        ("op", to_compile, "compile"),
-        ("annotation", to_compile, "compile"),
-        ("op", to_annotation, "annotation"),
+    device = _per_text(events["cat"], lambda cat: number.get(DEVICE_CATEGORIES.get(cat.lower(), ""), -1))
+    kind = _per_text(events["cat"], lambda cat: number.get(HOST_CATEGORIES.get(cat.lower(), ""), -1))
+    on_device = device >= 0
+    kind[on_device] = device[on_device]
+    phase = _per_text(events["ph"], lambda ph: {"X": 0, "i": 1, "I": 1, "C": 1}.get(ph, -1))
+    kind[(phase == 0) & (kind < 0)] = number["other"]
+    kind[phase == 1] = number["counter"]
+    kind[phase < 0] = -1
+    _refine_by_name(events, kind, number)
+    return kind, on_device
+
+
+def _refine_by_name(events: pl.DataFrame, kind: NDArray[np.int8], number: dict[str, int]) -> None:
+    """Set the kinds that the category alone does not tell."""
+    sync_call, compile_name = re.compile(SYNC_CALL), re.compile(COMPILE_NAME)
+
+    def meaning(name: str) -> int:
+        if sync_call.search(name):
+            return number["sync"]
+        if compile_name.search(name):
+            return number["compile"]
+        return number["annotation"] if OLD_ANNOTATION_NAME.match(name) else -1
+
+    told = _per_text(events["name"], meaning)
+    for source, target in (
+        ("api", "sync"),
+        ("op", "compile"),
+        ("annotation", "compile"),
+        ("op", "annotation"),
     ):
-        if members:
-            hit = table.filter(
-                (pl.col("kind") == number[source]) & pl.col("name").cast(pl.String).is_in(list(members))
-            )["row"].to_numpy()
-            kind[hit] = number[target]
+        kind[(kind == number[source]) & (told == number[target])] = number[target]
+    mtia = _per_text(events["cat"], lambda cat: int(cat == "mtia_ccp_events")) == 1
     if mtia.any():
-        rows = np.flatnonzero(mtia)
-        own = events["name"].gather(rows).cast(pl.String)
-        kind[rows] = [number[MTIA_KINDS.get(name, "other")] for name in own]
-    return kind
-
-
-def _kind_series(numbers: NDArray[np.int16]) -> pl.Series:
-    return pl.Series(numbers.astype(np.uint8)).cat.to(schema.Kind)
+        kind[mtia] = _per_text(events["name"], lambda name: number[MTIA_KINDS.get(name, "other")])[mtia]
 
 
 def _possible_rows(events: pl.DataFrame) -> tuple[NDArray[np.bool_], dict[str, Count]]:
     """Rows whose times can be true, and the count of those whose times cannot."""
     counts: dict[str, Count] = {}
     starts = events["ts_ns"].to_numpy()
-    complete = (events["ph"].cast(pl.String) == "X").to_numpy()
+    complete = _per_text(events["ph"], lambda ph: int(ph == "X")) == 1
     durations = events["dur_ns"].fill_null(0).to_numpy()
     negative = complete & (durations < 0)
     at_zero = complete & (starts == 0)
@@ -198,57 +200,60 @@ def _possible_rows(events: pl.DataFrame) -> tuple[NDArray[np.bool_], dict[str, C
 
 
 def _unsupported_phases(events: pl.DataFrame) -> dict[str, Count]:
-    known = ["X", "i", "I", "C", "M", "s", "t", "f"]
-    odd = events.filter(~pl.col("ph").cast(pl.String).is_in(known))
-    if not odd.height:
+    odd = np.flatnonzero(_per_text(events["ph"], lambda ph: int(ph in _PHASES)) == 0)
+    if not len(odd):
         return {}
-    return {"lost-unsupported-phase": Count(odd.height, f"ph {odd['ph'][0]!r}, name {odd['name'][0]!r}"[:120])}
+    first = events.row(int(odd[0]), named=True)
+    return {"lost-unsupported-phase": Count(len(odd), f"ph {first['ph']!r}, name {first['name']!r}"[:120])}
 
 
-def _sparse(raw: RawTrace, keys: tuple[str, ...], height: int) -> pl.Series:
-    """An integer argument as a column over all rows of the file, null where absent; the first key wins."""
-    values = np.zeros(height, np.int64)
-    present = np.zeros(height, bool)
+def _sparse(raw: RawTrace, keys: tuple[str, ...], rows: NDArray[np.uint32]) -> pl.Series:
+    """An integer argument as a column of the kept rows, null where absent; the first key wins."""
+    values = np.full(raw.events.height, NULL, np.int64)
     for key in reversed(keys):
         if key in raw.int_args:
-            rows = raw.int_args[key]["row"].to_numpy()
-            values[rows] = raw.int_args[key]["value"].to_numpy()
-            present[rows] = True
-    if not present.any():
-        return pl.Series([None], dtype=pl.Int64).new_from_index(0, height)
-    frame = pl.DataFrame({"value": values, "present": present})
-    return frame.select(pl.when("present").then("value")).to_series()
+            values[raw.int_args[key]["row"].to_numpy()] = raw.int_args[key]["value"].to_numpy()
+    return nullable(values[rows])
 
 
-def _bytes(raw: RawTrace, rows: NDArray[np.intp]) -> pl.Series:
-    values = _sparse(raw, ("bytes", "Bytes"), raw.events.height)
-    return values.gather(rows)
-
-
-def _inputs(raw: RawTrace, rows: NDArray[np.intp]) -> tuple[pl.Series, pl.DataFrame]:
+def _inputs(raw: RawTrace, rows: NDArray[np.uint32]) -> tuple[pl.Series, pl.DataFrame]:
     """Key of each event's input signature, and the distinct signatures."""
-    height = raw.events.height
-    parts: dict[str, pl.DataFrame] = {
-        column: raw.text_args[arg] for column, arg in _INPUT_ARGS.items() if arg in raw.text_args
-    }
+    parts = {column: raw.text_args[arg] for column, arg in _INPUT_ARGS.items() if arg in raw.text_args}
     if not parts:
         return pl.Series([None], dtype=pl.UInt32).new_from_index(0, len(rows)), schema.INPUTS.empty()
-    touched = np.unique(np.concatenate([part["row"].to_numpy() for part in parts.values()]))
-    wide = pl.DataFrame({"row": touched.astype(np.uint32)})
-    for column, part in parts.items():
-        wide = wide.join(part.rename({"value": column}), on="row", how="left", maintain_order="left")
+    touched = np.zeros(raw.events.height, np.bool_)
+    for part in parts.values():
+        touched[part["row"].to_numpy()] = True
+    position = np.cumsum(touched, dtype=np.uint32) - 1
+    columns: dict[str, pl.Series] = {}
     for column in _INPUT_ARGS:
-        if column not in parts:
-            wide = wide.with_columns(pl.lit(None, pl.Categorical).alias(column))
-    distinct = wide.select(list(_INPUT_ARGS)).unique(maintain_order=True).with_row_index("inputs")
-    keyed = wide.join(distinct, on=list(_INPUT_ARGS), how="left", nulls_equal=True, maintain_order="left")
-    key_of_row = np.full(height, -1, np.int64)
-    key_of_row[keyed["row"].to_numpy()] = keyed["inputs"].to_numpy()
-    keys = pl.Series(key_of_row[rows]).replace(-1, None).cast(pl.UInt32)
-    return keys, distinct.select(
-        pl.col("inputs").cast(pl.UInt32),
-        *(_compact(distinct[column].cast(pl.String)).alias(column) for column in _INPUT_ARGS),
-    )
+        codes = np.full(int(touched.sum()), NO_KEY, np.uint32)
+        if column in parts:
+            part = parts[column]
+            codes[position[part["row"].to_numpy()]] = part["value"].to_physical().to_numpy()
+        columns[column] = pl.Series(codes)
+    # Codes of Categorical texts are compared, never the texts: equal text has an equal code.
+    wide = pl.DataFrame(columns)
+    distinct = wide.unique(maintain_order=True).with_row_index("inputs")
+    keyed = wide.join(distinct, on=list(_INPUT_ARGS), how="left", maintain_order="left")
+    key_of_row = np.full(raw.events.height, NO_KEY, np.uint32)
+    key_of_row[touched] = keyed["inputs"].to_numpy()
+    texts = [
+        (
+            _compact(_texts_of(distinct[column], parts[column]["value"]))
+            if column in parts
+            else pl.lit(None, pl.String)
+        ).alias(column)
+        for column in _INPUT_ARGS
+    ]
+    return key_series(key_of_row[rows]), distinct.select(pl.col("inputs").cast(pl.UInt32), *texts)
+
+
+def _texts_of(codes: pl.Series, source: pl.Series) -> pl.Series:
+    """The texts of Categorical codes that occur in ``source``; :data:`NO_KEY` is null."""
+    known = source.unique()
+    table = pl.DataFrame({"code": known.to_physical(), "text": known.cast(pl.String)})
+    return codes.alias("code").to_frame().join(table, on="code", how="left", maintain_order="left")["text"]
 
 
 def _compact(texts: pl.Series) -> pl.Series:
@@ -263,14 +268,17 @@ def _compact(texts: pl.Series) -> pl.Series:
     return texts.replace(compact) if compact else texts
 
 
-def _origin_unix_ns(raw: RawTrace, origin: int, rows: NDArray[np.intp]) -> int | None:
-    base = raw.head.get("baseTimeNanoseconds")
-    if isinstance(base, int) and not isinstance(base, bool):
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _origin_unix_ns(base: int | None, origin: int, *, empty: bool) -> int | None:
+    if base is not None:
         return base + origin
-    return origin if len(rows) and origin in _EPOCH_NS else None
+    return None if empty or origin not in _EPOCH_NS else origin
 
 
-def _own_notes(raw: RawTrace, rows: NDArray[np.intp], owners: Owners) -> list[Note]:
+def _own_notes(raw: RawTrace, rows: NDArray[np.uint32], owners: Owners) -> list[Note]:
     notes = list(owners.notes)
     if raw.truncated:
         notes.append(
@@ -281,7 +289,7 @@ def _own_notes(raw: RawTrace, rows: NDArray[np.intp], owners: Owners) -> list[No
         notes.append(
             Note("unreadable-events", f"{lost:,} stretches of the file could not be read as events.", Trust.LIMITED)
         )
-    ranges = (raw.events["cat"].cast(pl.String) == "cuda_profiler_range").sum()
+    ranges = int((_per_text(raw.events["cat"], lambda cat: int(cat == "cuda_profiler_range")) == 1).sum())
     if ranges:
         notes.append(
             Note(

@@ -170,4 +170,5 @@ def _kept_of_last_eight(words: NDArray[np.uint64], end: NDArray[np.int64]) -> ND
     for shift in (8, 16, 32):
         np.right_shift(solid, U64(shift), out=word)
         solid |= word
-    return np.bitwise_count(solid).astype(np.int64)
+    counts: NDArray[np.int64] = np.bitwise_count(solid).astype(np.int64)
+    return counts

@@ -22,7 +22,12 @@ if TYPE_CHECKING:
 
     from traceview.parsers.kineto.raw import RawTrace
 
-_NULL: Final = np.iinfo(np.int64).min
+NULL: Final = np.iinfo(np.int64).min
+"""Stands for a missing integer while columns are arrays."""
+
+NO_KEY: Final = 0xFFFFFFFF
+"""Stands for a missing key while columns are arrays."""
+
 _LAUNCH_FLOWS: Final = ("ac2g", "async_gpu", "async")
 _MAX_LABEL: Final = 1 << 40
 
@@ -46,7 +51,7 @@ class Owners:
     notes: tuple[Note, ...] = ()
 
 
-def find_owners(raw: RawTrace, rows: NDArray[np.intp], on_device: NDArray[np.bool_], *, run: int) -> Owners:
+def find_owners(raw: RawTrace, rows: NDArray[np.uint32], on_device: NDArray[np.bool_], *, run: int) -> Owners:
     """Work out the owner of each kept row.
 
     Args:
@@ -55,11 +60,10 @@ def find_owners(raw: RawTrace, rows: NDArray[np.intp], on_device: NDArray[np.boo
         on_device: For each of them, whether it lies on a device.
         run: Index of the file in this load.
     """
-    events = raw.events
-    pid = events["pid"].fill_null(_NULL).to_numpy()[rows]
-    tid = events["tid"].fill_null(_NULL).to_numpy()[rows]
+    pid = raw.events["pid"].fill_null(NULL).to_numpy()[rows]
+    tid = raw.events["tid"].fill_null(NULL).to_numpy()[rows]
     correlation = _int_arg(raw, "correlation", rows)
-    correlation[correlation == 0] = _NULL  # CUPTI's "none"
+    correlation[correlation == 0] = NULL  # CUPTI's "none"
     counts: dict[str, Count] = {}
     filled = _fill_from_flows(raw, rows, on_device, pid, tid, correlation)
     if filled:
@@ -67,81 +71,82 @@ def find_owners(raw: RawTrace, rows: NDArray[np.intp], on_device: NDArray[np.boo
 
     # Rows of the recording itself ("Spans", "Traces", pid -1) belong to no process and no thread.
     host = ~on_device & (pid >= 0)
-    host_pids = np.unique(pid[host])
-    process_of_host = np.searchsorted(host_pids, pid[host])
-    process = np.full(len(rows), -1, np.int64)
-    process[host] = process_of_host
+    host_pids, process_of_host = _distinct(pid[host])
     device_pid = pid[on_device]
-    owner, notes = _device_process(
-        device_pid, correlation[on_device], events["ts_ns"].to_numpy()[rows][on_device],
-        process_of_host, correlation[host], events["ts_ns"].to_numpy()[rows][host], len(host_pids),
-    )  # fmt: skip
+    owner, notes = _device_process(raw, rows, on_device, host, device_pid, process_of_host, correlation, len(host_pids))
+    process = np.full(len(rows), NO_KEY, np.uint32)
+    process[host] = process_of_host
     process[on_device] = owner
-
-    thread_pairs = np.stack([process[host], tid[host]], axis=1)
-    distinct_threads, thread_of_host = _distinct_pairs(thread_pairs)
-    thread = np.full(len(rows), -1, np.int64)
+    thread_pairs, thread_of_host = _distinct_pairs(process_of_host, tid[host])
+    thread = np.full(len(rows), NO_KEY, np.uint32)
     thread[host] = thread_of_host
 
     ordinal = _int_arg(raw, "device", rows)[on_device]
-    ordinal = np.where(ordinal == _NULL, device_pid, ordinal)
+    ordinal = np.where(ordinal == NULL, device_pid, ordinal)
     # Two ranks in one file both have a device 0: with several processes a device is (process, ordinal).
-    several = len(host_pids) > 1
-    device_pairs = np.stack([owner if several else np.zeros_like(owner), ordinal], axis=1)
-    distinct_devices, device_of_row = _distinct_pairs(device_pairs)
-    device = np.full(len(rows), -1, np.int64)
+    device_pairs, device_of_row = _distinct_pairs(owner if len(host_pids) > 1 else np.zeros_like(owner), ordinal)
+    device = np.full(len(rows), NO_KEY, np.uint32)
     device[on_device] = device_of_row
-
-    stream = np.full(len(rows), _NULL, np.int64)
+    stream = np.full(len(rows), NULL, np.int64)
     recorded = _int_arg(raw, "stream", rows)[on_device]
-    stream[on_device] = np.where(recorded == _NULL, tid[on_device], recorded)
+    stream[on_device] = np.where(recorded == NULL, tid[on_device], recorded)
 
     names = _metadata_names(raw)
     if not len(host_pids) and on_device.any():
-        host_pids = np.array([_NULL])  # device rows only: they still belong to one process, its pid unknown
+        host_pids = np.array([NULL])  # device rows only: they still belong to one process, its pid unknown
     return Owners(
-        process=_key(process),
-        thread=_key(thread),
-        device=_key(device),
-        stream=_nullable(stream),
-        correlation=_nullable(correlation),
+        process=key_series(process),
+        thread=key_series(thread),
+        device=key_series(device),
+        stream=nullable(stream),
+        correlation=nullable(correlation),
         processes=_processes(host_pids, names, raw, run),
-        threads=_threads(distinct_threads, host_pids, names, raw.labels),
-        ordinals=tuple(int(pair[1]) for pair in distinct_devices),
+        threads=_threads(thread_pairs, host_pids, names, raw.labels),
+        ordinals=tuple(int(pair[1]) for pair in device_pairs),
         counts=counts,
         notes=tuple(notes),
     )
 
 
-def _int_arg(raw: RawTrace, key: str, rows: NDArray[np.intp]) -> NDArray[np.int64]:
-    values = np.full(raw.events.height, _NULL, np.int64)
+def key_series(keys: NDArray[np.uint32]) -> pl.Series:
+    """Keys as a column, :data:`NO_KEY` as null."""
+    column = pl.Series(keys)
+    return column.set(column == NO_KEY, None) if (keys == NO_KEY).any() else column
+
+
+def nullable(values: NDArray[np.int64]) -> pl.Series:
+    """Integers as a column, :data:`NULL` as null."""
+    column = pl.Series(values)
+    return column.set(column == NULL, None) if (values == NULL).any() else column
+
+
+def _int_arg(raw: RawTrace, key: str, rows: NDArray[np.uint32]) -> NDArray[np.int64]:
+    values = np.full(raw.events.height, NULL, np.int64)
     if key in raw.int_args:
         frame = raw.int_args[key]
         values[frame["row"].to_numpy()] = frame["value"].to_numpy()
     return values[rows]
 
 
-def _key(values: NDArray[np.int64]) -> pl.Series:
-    return pl.Series(values).replace(-1, None).cast(pl.UInt32)
+def _distinct(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
+    """The distinct values in ascending order, and the index of each row's value. They are few, so no row is sorted."""
+    distinct = pl.Series(values).unique().sort().to_numpy()
+    return distinct, np.searchsorted(distinct, values).astype(np.uint32)
 
 
-def _nullable(values: NDArray[np.int64]) -> pl.Series:
-    return pl.Series(values).replace(_NULL, None)
-
-
-def _distinct_pairs(pairs: NDArray[np.int64]) -> tuple[list[tuple[int, int]], NDArray[np.int64]]:
+def _distinct_pairs(
+    first: NDArray[np.uint32], second: NDArray[np.int64]
+) -> tuple[list[tuple[int, int]], NDArray[np.uint32]]:
     """Distinct pairs in ascending order and the index of each row's pair."""
-    if not len(pairs):
-        return [], np.empty(0, np.int64)
-    frame = pl.DataFrame({"a": pairs[:, 0], "b": pairs[:, 1]})
-    distinct = frame.unique().sort("a", "b").with_row_index("key")
-    keyed = frame.join(distinct, on=["a", "b"], how="left", maintain_order="left")
-    return distinct.select("a", "b").rows(), keyed["key"].cast(pl.Int64).to_numpy()
+    seconds, index = _distinct(second)
+    width = max(len(seconds), 1)
+    pairs, key = _distinct(first.astype(np.int64) * width + index)
+    return [(int(pair // width), int(seconds[pair % width])) for pair in pairs], key
 
 
 def _fill_from_flows(
     raw: RawTrace,
-    rows: NDArray[np.intp],
+    rows: NDArray[np.uint32],
     on_device: NDArray[np.bool_],
     pid: NDArray[np.int64],
     tid: NDArray[np.int64],
@@ -154,7 +159,7 @@ def _fill_from_flows(
     Returns:
         How many rows got one.
     """
-    if not on_device.any() or (correlation[on_device] != _NULL).any():
+    if not on_device.any() or (correlation[on_device] != NULL).any():
         return 0
     flows = raw.events.filter(
         pl.col("ph").cast(pl.String).is_in(["s", "f"])
@@ -177,32 +182,36 @@ def _fill_from_flows(
     ).filter(pl.col("launches") | ~pl.col("starts"))
     on = ["pid", "tid", "ts_ns", "starts"]
     found = places.join(flows.unique(on, keep="first", maintain_order=True), on=on, how="inner")
-    found = found.filter(pl.Series(correlation[found["index"].to_numpy()] == _NULL))
+    found = found.filter(pl.Series(correlation[found["index"].to_numpy()] == NULL))
     correlation[found["index"].to_numpy()] = found["flow_id"].to_numpy()
     return found.height
 
 
 def _device_process(
+    raw: RawTrace,
+    rows: NDArray[np.uint32],
+    on_device: NDArray[np.bool_],
+    host: NDArray[np.bool_],
     device_pid: NDArray[np.int64],
-    device_correlation: NDArray[np.int64],
-    device_start: NDArray[np.int64],
-    host_process: NDArray[np.int64],
-    host_correlation: NDArray[np.int64],
-    host_start: NDArray[np.int64],
+    host_process: NDArray[np.uint32],
+    correlation: NDArray[np.int64],
     process_count: int,
-) -> tuple[NDArray[np.int64], list[Note]]:
+) -> tuple[NDArray[np.uint32], list[Note]]:
     """Process of each device row. Several processes: the one whose launches best explain the row's device lane."""
     if process_count <= 1 or not len(device_pid):
-        return np.zeros(len(device_pid), np.int64), []
+        return np.zeros(len(device_pid), np.uint32), []
+    starts = raw.events["ts_ns"].to_numpy()[rows]
+    host_correlation, device_correlation = correlation[host], correlation[on_device]
+    host_start, device_start = starts[host], starts[on_device]
     calls = pl.DataFrame({"process": host_process, "correlation": host_correlation, "call_ns": host_start}).filter(
-        pl.col("correlation") != _NULL
+        pl.col("correlation") != NULL
     )
     if calls["process"].n_unique() <= 1:
         only = int(calls["process"][0]) if calls.height else 0
-        return np.full(len(device_pid), only, np.int64), []
+        return np.full(len(device_pid), only, np.uint32), []
     work = pl.DataFrame({"lane": device_pid, "correlation": device_correlation, "start_ns": device_start})
     pairs = (
-        work.filter(pl.col("correlation") != _NULL)
+        work.filter(pl.col("correlation") != NULL)
         .join(calls, on="correlation")
         .filter(pl.col("call_ns") <= pl.col("start_ns"))
     )
@@ -219,7 +228,7 @@ def _device_process(
         .filter((pl.col("process") != pl.col("best_process")) & (pl.col("n") == pl.col("best_n")))["lane"]
         .n_unique()
     )
-    process = np.array([owner.get(int(lane), -1) for lane in device_pid], np.int64)
+    process = np.array([owner.get(int(lane), NO_KEY) for lane in device_pid], np.uint32)
     notes = [
         Note(
             "several-processes",
@@ -228,11 +237,12 @@ def _device_process(
             Trust.LIMITED if tie else Trust.GOOD,
         )
     ]
-    if (process < 0).any():
+    homeless = int((process == NO_KEY).sum())
+    if homeless:
         notes.append(
             Note(
                 "device-lane-without-process",
-                f"{int((process < 0).sum()):,} device events answer no launch of any process in the file.",
+                f"{homeless:,} device events answer no launch of any process in the file.",
                 Trust.LIMITED,
             )
         )
@@ -243,13 +253,14 @@ def _metadata_names(raw: RawTrace) -> dict[tuple[str, int, int], str]:
     """``(process_name | thread_name, pid, tid)`` to the name set by the file's metadata rows."""
     if "name" not in raw.text_args:
         return {}
+    named = raw.text_args["name"]
     rows = (
-        raw.events.with_row_index("row")
+        raw.events[named["row"]]
+        .with_columns(named["value"])
         .filter(
             (pl.col("ph").cast(pl.String) == "M")
             & pl.col("name").cast(pl.String).is_in(["process_name", "thread_name"])
         )
-        .join(raw.text_args["name"], on="row")
     )
     names: dict[tuple[str, int, int], str] = {}
     for what, pid, tid, value in rows.select("name", "pid", "tid", "value").iter_rows():
@@ -264,7 +275,7 @@ def _label(number: int, labels: tuple[str, ...]) -> str | None:
 
 
 def _is_number(value: int) -> bool:
-    return value != _NULL and not LABEL_BASE <= value < LABEL_BASE + _MAX_LABEL
+    return value != NULL and not LABEL_BASE <= value < LABEL_BASE + _MAX_LABEL
 
 
 def _processes(

@@ -10,10 +10,11 @@ import numpy as np
 import polars as pl
 
 from .raw import EVENT_COLUMNS, LABEL_BASE, RawTrace
-from .tally import Tally
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from .tally import Tally
 
 TEXT_COLUMNS: Final = ("ph", "cat", "name")
 NUMBER_COLUMNS: Final = ("pid", "tid", "ts_ns", "dur_ns", "flow_id")
@@ -156,7 +157,8 @@ def interleave(first: Piece, first_at: NDArray[np.int64], second: Piece, second_
 
 
 def _is_label(values: NDArray[np.int64]) -> NDArray[np.bool_]:
-    return (values < LABEL_BASE + _MAX_LABELS) & (values != NULL)
+    label: NDArray[np.bool_] = (values < LABEL_BASE + _MAX_LABELS) & (values != NULL)
+    return label
 
 
 class _Growing:
@@ -165,7 +167,7 @@ class _Growing:
     __slots__ = ("_array", "_used")
 
     def __init__(self, dtype: Any) -> None:
-        self._array = np.empty(0, dtype)
+        self._array: NDArray[Any] = np.empty(0, dtype)
         self._used = 0
 
     @property
@@ -213,9 +215,7 @@ class Assembly:
         self.height = 0
         # Codes are valid while some Categorical series exists: this one does until the end.
         self._anchor = pl.Series([""], dtype=pl.Categorical)
-        self._columns = {
-            name: _Growing(np.uint32 if name in TEXT_COLUMNS else np.int64) for name in EVENT_COLUMNS
-        }
+        self._columns = {name: _Growing(np.uint32 if name in TEXT_COLUMNS else np.int64) for name in EVENT_COLUMNS}
         self._ints: dict[str, _ArgumentColumn] = {}
         self._strings: dict[str, _ArgumentColumn] = {}
         self._labels: dict[str, int] = {}

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from .event import BrokenEventError, EventText, add_event, split_event
+from .head import read_members
 from .tally import Tally
 from .values import decode_string
 
@@ -33,7 +34,7 @@ _ARGUMENT_STRING_END: Final = re.compile(
 )
 _BARE_QUOTE: Final = re.compile(r'\\.|"', re.DOTALL)
 _MAX_ATTEMPT_CHARS: Final = 1 << 20
-_WORK_FACTOR: Final = 64
+_WORK_FACTOR: Final = 16
 """Characters looked at, at most, for one character of text: keeps made-up input from taking quadratic time."""
 
 
@@ -79,6 +80,8 @@ def read_stretch(text: str, rows: Rows, tally: Tally, *, follows: bool) -> Outco
     """
     budget = _Budget(len(text))
     at = 0
+    # After a loss nobody knows how many commas there should be.
+    wanted: int | None = 1 if follows else 0
     try:
         while True:
             match = _SEPARATORS.match(text, at)
@@ -86,25 +89,24 @@ def read_stretch(text: str, rows: Rows, tally: Tally, *, follows: bool) -> Outco
             if after == len(text):
                 return Outcome()
             if text[after] == "]" and _is_array_end(text, after, budget):
-                _check_commas(text, at, after, tally, wanted=0)
+                _check_commas(text, at, after, tally, None if wanted is None else 0)
                 return Outcome(array_end=after)
-            _check_commas(text, at, after, tally, wanted=1 if follows else 0)
-            follows = True
             if text[after] != "{":
-                at = _pass_over(text, after, tally)
+                at, wanted = _pass_over(text, after, tally), None
                 continue
-            end = _read_one(text, after, rows, tally, budget)
+            _check_commas(text, at, after, tally, wanted)
+            end, whole = _read_one(text, after, rows, tally, budget)
             if end is None:
                 return Outcome(open_event=after)
-            at = end
+            at, wanted = end, 1 if whole else None
     except _OutOfBudgetError:
         tally.add("lost-text", text[at : at + 400])
         return Outcome()
 
 
-def _check_commas(text: str, start: int, end: int, tally: Tally, *, wanted: int) -> None:
+def _check_commas(text: str, start: int, end: int, tally: Tally, wanted: int | None) -> None:
     commas = text.count(",", start, end)
-    if commas != wanted:
+    if wanted is not None and commas != wanted:
         tally.add("repaired-comma", text[max(0, start - 40) : end + 40], abs(commas - wanted))
 
 
@@ -113,7 +115,11 @@ def _is_array_end(text: str, at: int, budget: _Budget) -> bool:
     if not _LOOKS_LIKE_END.match(text, at):
         return False
     budget.spend(len(text) - at)
-    return _NEXT_EVENT.search(text, at) is None
+    if _NEXT_EVENT.search(text, at) is None:
+        return True
+    # Events may also follow because a second document does.
+    _, end, closed = read_members(text, at + 1, Tally())
+    return closed and text[end:].lstrip("\x00\t\n\r ")[:1] in ("{", "[")
 
 
 def _pass_over(text: str, at: int, tally: Tally) -> int:
@@ -134,8 +140,12 @@ def _next_start(text: str, at: int) -> int | None:
     return None
 
 
-def _read_one(text: str, start: int, rows: Rows, tally: Tally, budget: _Budget) -> int | None:
-    """Read the event at ``start``; returns where to go on, or None if the text ends in the middle of it."""
+def _read_one(text: str, start: int, rows: Rows, tally: Tally, budget: _Budget) -> tuple[int | None, bool]:
+    """Read the event at ``start``.
+
+    Returns:
+        Where to go on, or None if the text ends in the middle of the event; and whether the event was read.
+    """
     attempt = Tally()
     try:
         event = split_event(text, start, attempt)
@@ -144,32 +154,25 @@ def _read_one(text: str, start: int, rows: Rows, tally: Tally, budget: _Budget) 
         return _read_broken(text, start, rows, tally, budget)
     add_event(event, rows, attempt, text[start : min(event.end, start + 400)])
     tally.merge(attempt)
-    return event.end
+    return event.end, True
 
 
-def _read_broken(text: str, start: int, rows: Rows, tally: Tally, budget: _Budget) -> int | None:
+def _read_broken(text: str, start: int, rows: Rows, tally: Tally, budget: _Budget) -> tuple[int | None, bool]:
     """Repair the event at ``start``, or give it up and go on at the next one."""
     following = _next_start(text, start + 1)
     end = len(text) if following is None else following
+    closing = _last_array_end(text, start) if following is None else None
     budget.spend(end - start)
-    chunk = text[start:end].rstrip("\x00\t\n\r ,")
+    chunk = text[start : closing or end].rstrip("\x00\t\n\r ,")
     event, attempt = _repaired(chunk)
-    if event is not None and event.end < len(chunk) and following is None:
-        # The last event of the text: what follows it may be the end of the array.
-        chunk = chunk[: event.end]
-    if event is not None and event.end == len(chunk) and not event.repeated:
+    if event is not None and event.end == event.length and not event.repeated:
         add_event(event, rows, attempt, chunk[:400])
         tally.merge(attempt)
-        if following is not None:
-            return end
-        closing = _last_array_end(text, start)
-        return len(text) if closing is None else closing
-    if following is None:
-        following = _last_array_end(text, start)
-        if following is None:
-            return None
+        return start + len(chunk), True
+    if following is None and closing is None:
+        return None, False
     tally.add("lost-event", chunk[:400])
-    return following
+    return following or closing, False
 
 
 def _last_array_end(text: str, start: int) -> int | None:

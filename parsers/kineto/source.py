@@ -121,7 +121,7 @@ class Source:
         """Inflate up to ``size`` bytes; what was inflated before a damage is returned, too."""
         try:
             data: bytes = self._inflater.decompress(raw, size)
-        except self._zlib.error as error:
+        except self._zlib.error as error:  # type: ignore[misc]  # isal's stub declares an instance, not a class
             self._stop(f"the gzip stream is damaged: {error}")
             return self._inflate_again(self._inflated)
         self._inflated += len(data)
@@ -155,7 +155,7 @@ class Source:
                 if done + len(data) > known:
                     rest.append(data[max(0, known - done) :])
                 done += len(data)
-        except (self._zlib.error, OSError):
+        except (self._zlib.error, OSError):  # type: ignore[misc]  # see above
             pass
         return b"".join(rest)
 

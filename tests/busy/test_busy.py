@@ -6,8 +6,8 @@ import csv
 
 import polars as pl
 import pytest
-from authored_timeline import host, kernel, launch, timeline
 
+from authored_timeline import host, kernel, launch, timeline
 from traceview import load
 from traceview.busy import busy, measure
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import polars as pl
 import pytest
-from authored_timeline import host, kernel, launch, op, timeline
 
+from authored_timeline import host, kernel, launch, op, timeline
 from traceview import report
 
 GEMM = "sm80_xmma_gemm_f16f16_f16f32_f32_tn_n_tilesize128x64x32_stage5_warpsize2x2x1_tensor16x8x16_kernel"

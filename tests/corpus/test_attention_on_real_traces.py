@@ -21,9 +21,9 @@ ANSWERS: dict[str, tuple[int, dict[tuple[str, str | None, str], int]]] = {
         {("flash-2", "pytorch", "attributed"): 24, ("flash-2", "pytorch", "kernel-only"): 10},
     ),
     "bert-small-h100.json.gz": (0, {("flash-2", "pytorch", "attributed"): 4}),
-    "falconsai-vit-mi300.json.gz": (0, {("aotriton", "aotriton", "attributed"): 12}),
-    "sdpa-long-seq-mi300.json.gz": (0, {("aotriton", "aotriton", "attributed"): 10}),
-    "torch-compile-triton-mi300.json.gz": (0, {("aotriton", "aotriton", "attributed"): 1}),
+    "falconsai-vit-mi300.json.gz": (0, {("aotriton", "pytorch", "attributed"): 12}),
+    "sdpa-long-seq-mi300.json.gz": (0, {("aotriton", "pytorch", "attributed"): 10}),
+    "torch-compile-triton-mi300.json.gz": (0, {("aotriton", "pytorch", "attributed"): 1}),
     "vllm-eager-b200.json.gz": (0, {("trtllm", "trtllm", "attributed"): 36}),
     "vllm-decode-full-graph-rocm.json.gz": (0, {("triton", "vllm", "opaque"): 24}),
     "vllm-prefilldecode-piecewise-rocm.json.gz": (0, {("triton", "vllm", "attributed"): 24}),
@@ -31,8 +31,8 @@ ANSWERS: dict[str, tuple[int, dict[tuple[str, str | None, str], int]]] = {
     "flux1-sage-mi300.json.gz": (
         1,
         {
-            ("triton", "aiter", "opaque"): 228,
-            ("aotriton", "aotriton", "attributed"): 13,
+            ("aiter", "aiter", "opaque"): 228,
+            ("aotriton", "pytorch", "attributed"): 13,
             ("unfused", None, "attributed"): 24,
         },
     ),

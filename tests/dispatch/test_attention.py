@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from authored_timeline import Event, host, kernel, launch, op, timeline
 
+from authored_timeline import Event, host, kernel, launch, op, timeline
 from traceview.dispatch import Dispatch, dispatch_table
 
 FLASH = "void pytorch_flash::flash_fwd_kernel<pytorch_flash::Flash_fwd_kernel_traits<64, 128, 128, 4> >"

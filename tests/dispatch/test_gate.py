@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from authored_timeline import Event, host, kernel, launch, op, timeline
-
 from traceview.errors import ExitCode
 from traceview.findings import Severity
 from traceview.gate import CheckResult, Verdict, check

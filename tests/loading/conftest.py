@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from authored_timeline import kernel, op, unlinked
 
+from authored_timeline import kernel, op, unlinked
 from traceview import sniffing
 from traceview.errors import UnreadableTraceError
 from traceview.timeline import Count, ImportReport

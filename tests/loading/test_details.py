@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import polars as pl
-from authored_timeline import kernel, unlinked
 
+from authored_timeline import kernel, unlinked
 from traceview.merging import merge
 
 

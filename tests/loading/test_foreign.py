@@ -108,7 +108,7 @@ def test_a_wrong_kind_of_file_is_named(kind, write):
 def test_gzip_hides_nothing(kind, write):
     error = refusal(write("something.gz", gzip.compress(CASES[kind])))
     assert error.code == kind
-    assert error.why.endswith("(inside gzip).")
+    assert error.why.endswith(", packed with gzip.")
 
 
 def test_every_kind_has_a_case():

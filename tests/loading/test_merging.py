@@ -5,7 +5,9 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
+from authored_timeline import timeline
 from traceview import load
+from traceview.merging import merge, same_recording
 
 
 def notes(timeline):
@@ -64,53 +66,59 @@ def test_input_signatures_are_distinct_and_found(two_ranks, write):
 
 def test_a_launch_never_crosses_files(write):
     """Both files use the correlations 0 and 1; only within a file do they mean the same."""
-    timeline = load([write("a.toy", "TOY rank=0 origin=1"), write("b.toy", "TOY rank=1 origin=1")])
-    process = (
-        timeline.events.filter(pl.col("kind") == "kernel").group_by("correlation").agg(pl.col("process").n_unique())
-    )
+    merged = load([write("a.toy", "TOY rank=0 origin=1"), write("b.toy", "TOY rank=1 origin=1")])
+    process = merged.events.filter(pl.col("kind") == "kernel").group_by("correlation").agg(pl.col("process").n_unique())
     assert process["process"].to_list() == [2, 2]
 
 
 def test_without_an_origin_each_file_starts_at_zero_and_that_is_said(write):
-    timeline = load([write("a.toy", "TOY rank=0 origin=50000"), write("b.toy", "TOY rank=1")])
-    assert [start for *_, start in work(timeline)] == [0, 0, 10000, 10000]
-    assert notes(timeline)["clocks-not-aligned"].trust == "limited"
-    assert notes(timeline)["clocks-not-aligned"].text == (
+    merged = load([write("a.toy", "TOY rank=0 origin=50000"), write("b.toy", "TOY rank=1")])
+    assert [start for *_, start in work(merged)] == [0, 0, 10000, 10000]
+    assert notes(merged)["clocks-not-aligned"].trust == "limited"
+    assert notes(merged)["clocks-not-aligned"].text == (
         "1 of 2 files do not say when they were recorded (b.toy): each file starts at its own zero, "
         "so times must not be compared between files."
     )
-    assert [run.origin_unix_ns for run in timeline.runs] == [50000, None]
+    assert [run.origin_unix_ns for run in merged.runs] == [50000, None]
 
 
 def test_recordings_of_different_times_are_noticed(write):
-    timeline = load([write("a.toy", "TOY rank=0 origin=1"), write("b.toy", "TOY rank=1 origin=9000000000")])
-    assert notes(timeline)["recordings-apart"].trust == "limited"
+    merged = load([write("a.toy", "TOY rank=0 origin=1"), write("b.toy", "TOY rank=1 origin=9000000000")])
+    assert notes(merged)["recordings-apart"].trust == "limited"
 
 
 def test_a_copy_of_a_recording_is_counted_once(write):
-    timeline = load([write("a.toy", "TOY rank=0 origin=1"), write("copy.toy", "TOY rank=0 origin=1")])
-    assert [run.path.name for run in timeline.runs] == ["a.toy"]
-    assert notes(timeline)["duplicate-file"].text == "copy.toy holds the same recording as a.toy and is counted once."
+    merged = load([write("a.toy", "TOY rank=0 origin=1"), write("copy.toy", "TOY rank=0 origin=1")])
+    assert [run.path.name for run in merged.runs] == ["a.toy"]
+    assert notes(merged)["duplicate-file"].text == "copy.toy holds the same recording as a.toy and is counted once."
+
+
+def test_two_empty_recordings_are_not_copies():
+    nothing = timeline()
+    assert not same_recording(nothing, nothing)
+    merged = merge([nothing, nothing])
+    merged.validate()
+    assert (merged.events.height, len(merged.runs)) == (0, 2)
 
 
 def test_two_recordings_of_one_rank_are_both_kept_and_doubted(write):
-    timeline = load([write("a.toy", "TOY rank=0 origin=1"), write("b.toy", "TOY rank=0 origin=1 kernels=3")])
-    assert len(timeline.runs) == 2
-    assert notes(timeline)["rank-twice"].text == "Rank 0 has 2 different recordings (a.toy, b.toy): all are counted."
-    assert timeline.report.trust == "limited"
+    merged = load([write("a.toy", "TOY rank=0 origin=1"), write("b.toy", "TOY rank=0 origin=1 kernels=3")])
+    assert len(merged.runs) == 2
+    assert notes(merged)["rank-twice"].text == "Rank 0 has 2 different recordings (a.toy, b.toy): all are counted."
+    assert merged.report.trust == "limited"
 
 
 def test_missing_ranks_are_said(write):
-    timeline = load([write("a.toy", "TOY rank=0 origin=1 world=8"), write("b.toy", "TOY rank=3 origin=1 world=8")])
-    assert notes(timeline)["ranks-missing"].text == "2 of 8 ranks were given."
+    merged = load([write("a.toy", "TOY rank=0 origin=1 world=8"), write("b.toy", "TOY rank=3 origin=1 world=8")])
+    assert notes(merged)["ranks-missing"].text == "2 of 8 ranks were given."
 
 
 def test_files_of_different_runs_are_noticed(write):
-    timeline = load([write("a.toy", "TOY rank=0 origin=1 world=8"), write("b.toy", "TOY rank=1 origin=1 world=4")])
-    assert notes(timeline)["world-size-differs"].trust == "limited"
+    merged = load([write("a.toy", "TOY rank=0 origin=1 world=8"), write("b.toy", "TOY rank=1 origin=1 world=4")])
+    assert notes(merged)["world-size-differs"].trust == "limited"
 
 
 def test_counts_of_all_files_add_up(write):
-    timeline = load([write("a.toy", "TOY rank=0 lost=2"), write("b.toy", "TOY rank=1 lost=3 cut=yes")])
-    assert timeline.report.counts["lost-event"].n == 5
-    assert timeline.report.truncated
+    merged = load([write("a.toy", "TOY rank=0 lost=2"), write("b.toy", "TOY rank=1 lost=3 cut=yes")])
+    assert merged.report.counts["lost-event"].n == 5
+    assert merged.report.truncated

@@ -27,10 +27,7 @@ def test_a_folder_means_the_traces_in_it_in_natural_order(write, tmp_path):
     write("old/rank0.toy", "TOY rank=0 origin=1000")
     timeline = load(tmp_path)
     assert files(timeline) == ["rank1.toy", "rank2.toy", "rank10.toy"]
-    assert (
-        notes(timeline)["files-skipped"].text
-        == "2 files are left out as no trace (log.csv, notes.md): 2 x text."
-    )
+    assert notes(timeline)["files-skipped"].text == "2 files are left out as no trace (log.csv, notes.md): 2 x text."
     assert notes(timeline)["files-skipped"].trust == "good"
 
 

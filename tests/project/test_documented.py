@@ -24,22 +24,8 @@ PARSERS = subcommands(program.build_parser(COMMANDS))
 
 
 @pytest.mark.parametrize("name", PARSERS)
-def test_every_command_and_every_option_has_a_page(repository, name):
-    page = repository / "docs" / "commands" / f"{name}.md"
-    assert page.exists(), f"write {page.relative_to(repository)}"
-    text = page.read_text(encoding="utf-8")
-    options = {flag for action in PARSERS[name]._actions for flag in action.option_strings if flag.startswith("--")}
-    assert {flag for flag in options - {"--help"} if f"{flag}" not in text} == set()
-
-
-@pytest.mark.parametrize("name", PARSERS)
 def test_every_option_has_help(name):
     assert [action.dest for action in PARSERS[name]._actions if not action.help] == []
-
-
-def test_every_page_is_of_a_command(repository):
-    pages = {page.stem for page in (repository / "docs" / "commands").glob("*.md")} - {"README", "index"}
-    assert pages == set(PARSERS)
 
 
 def test_every_command_module_is_a_command(repository):

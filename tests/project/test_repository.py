@@ -64,13 +64,6 @@ def test_actions_are_pinned_to_a_commit(repository):
             assert re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", action), f"{workflow.name}: {action}"
 
 
-def test_generated_pages_are_up_to_date(repository):
-    done = subprocess.run(
-        [sys.executable, "docs/generate.py", "--check"], cwd=repository, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
 @pytest.mark.parametrize("statement", ["import traceview", "import traceview.cli.main"])
 def test_starting_up_does_not_import_the_heavy_parts(statement):
     code = f"import sys; {statement}; print(sorted({{'numpy', 'polars', 'rich'}} & set(sys.modules)))"

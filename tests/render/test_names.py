@@ -12,6 +12,7 @@ FLASH = "void pytorch_flash::flash_fwd_kernel<Flash_fwd_kernel_traits<64, 128, 1
 ADD = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<c10::BFloat16>, std::array<char*, 3ul> >(int, at::native::CUDAFunctor_add<c10::BFloat16>, std::array<char*, 3ul>)"
 CUTLASS = "void cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm_relu_bf16_256x64_32x4_nn_align8>(cutlass_80_tensorop_bf16_s16816gemm_relu_bf16_256x64_32x4_nn_align8::Params)"
 SOFTMAX = "void at::native::(anonymous namespace)::cunn_SoftMaxForward<8, c10::BFloat16, float, c10::BFloat16, at::native::(anonymous namespace)::SoftMaxForwardEpilogue>(c10::BFloat16*, c10::BFloat16 const*, int)"
+COPY = "void at::native::elementwise_kernel<128, 4, at::native::gpu_kernel_impl_nocast<at::native::direct_copy_kernel_cuda(at::TensorIteratorBase&)::{lambda()#3}::operator()() const::{lambda(c10::BFloat16)#1}>(at::TensorIteratorBase&, int)::{lambda(int)#2}>(int, at::native::gpu_kernel_impl_nocast<int>)"
 XMMA = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1_execute_segment_k_off_kernel__5x_cublas"
 
 
@@ -31,6 +32,8 @@ XMMA = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsiz
         (SOFTMAX, 60, "cunn_SoftMaxForward<BFloat16, ...>"),
         (SOFTMAX, 30, "cunn_SoftMaxForward<...>"),
         (XMMA, 40, "sm90_xmma_gemm_bf16bf16...nel__5x_cublas"),
+        ("std::enable_if<(((8)>(0))) && true, void>::type vllm::fused_add_rms_norm_kernel<c10::BFloat16, 8>(int)", 60, "vllm::fused_add_rms_norm_kernel<c10::BFloat16, 8>"),
+        (COPY, 60, "elementwise_kernel<direct_copy_kernel_cuda, ...>"),
         ("attn_fwd.kd", 20, "attn_fwd.kd"),
         ("Memcpy HtoD (Pageable -> Device)", 32, "Memcpy HtoD (Pageable -> Device)"),
         ("aten::scaled_dot_product_attention", 20, "scaled_dot_...ention"),

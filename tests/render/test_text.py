@@ -158,7 +158,7 @@ def test_many_steps_are_summed_up(report, text):
 
 def test_kernels(trace, summary, text):
     result = KernelReport(trace, 400_001_000, 375_000_000, KERNELS, FAMILIES, summary, ())
-    shown = text(lambda page: write_kernel_report(result, KERNELS[:2], page, full_names=False), width=110)
+    shown = text(lambda page: write_kernel_report(result, KERNELS[:2], page, full_names=False), width=160)
     assert (
         shown
         == """\
@@ -179,12 +179,22 @@ Device time by family
 
 2 of 3 kernels
    share    busy  total ms  count  mean us  TC   family/implementation  provider  kernel
-  75.0 %  80.0 %   300.000    120  2,500.0  yes  attention/flash-2      pytorch   flash_fwd_kernel
+  75.0 %  80.0 %   300.000    120  2,500.0  yes  attention/flash-2      pytorch   pytorch_flash::flash_fwd_kernel<Flash_fwd_kernel_traits<64, 128>, false>
   22.6 %  24.0 %    90.500  1,470     61.6  no   gemm/cublas            cublas    ampere_sgemm_128x64_nn
-  share: of the sum of all device work. TC: tensor (matrix) cores; ? means not known. busy: time in which it
-  ran, of the time in which anything ran.
+  share: of the sum of all device work. TC: tensor (matrix) cores; ? means not known. busy: time in which it ran, of the time in which anything ran.
 """
     )
+
+
+def test_a_name_that_gets_too_little_room_stands_above_its_row(trace, summary, text):
+    result = KernelReport(trace, 400_001_000, 375_000_000, KERNELS, FAMILIES, summary, ())
+    lines = text(lambda page: write_kernel_report(result, KERNELS[:1], page, full_names=False)).splitlines()
+    at = lines.index("1 of 3 kernels")
+    assert lines[at + 1 : at + 4] == [
+        "   share    busy  total ms  count  mean us  TC   family/implementation  provider",
+        "  void pytorch_flash::flash_fwd_kernel<Flash_fwd_kernel_traits<64, 128>, false>(Flash_fwd_params)",
+        "  75.0 %  80.0 %   300.000    120  2,500.0  yes  attention/flash-2      pytorch",
+    ]
 
 
 def test_kernels_without_overlap_show_one_share(trace, summary, text):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from authored_timeline import host, kernel, launch, names, op, timeline, unlinked
-
 from traceview import launches
 from traceview.timeline import Trust
 

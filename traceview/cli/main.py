@@ -88,6 +88,8 @@ class _HelpFormatter(argparse.HelpFormatter):
 
     def __init__(self, prog: str, **more: Any) -> None:
         super().__init__(prog, max_help_position=30, **more)
+        # argparse leaves the names of commands out when it measures the first column.
+        self._action_max_length = 18
 
 
 def build_parser(commands: Sequence[Command]) -> argparse.ArgumentParser:

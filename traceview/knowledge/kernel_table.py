@@ -1,7 +1,7 @@
 """The signature table: which kernel names mean what, as typed rows read from ``kernels_*.toml``.
 
-Facts are data. A new library version is a new row or a wider pattern with a new example, never code. Each row says where
-the fact comes from and how sure it is; each example is a test.
+Facts are data. A new library version is a new row or a wider pattern with a new example, never code. Each row says
+where the fact comes from and how sure it is; each example is a test.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ FAMILY_DOCS: Final[dict[Family, str]] = {
     Family.MOE: "mixture of experts: routing, permutation, expert GEMM, reduction",
     Family.COLLECTIVE: "communication between devices: NCCL, RCCL, custom all-reduce, expert dispatch, NVSHMEM",
     Family.NORM: "layer, RMS, group, batch and L2 norm, alone or with an addition",
-    Family.SOFTMAX: "softmax over a dimension, forward or backward; between two GEMMs it is the mark of unfused attention",
+    Family.SOFTMAX: "softmax, forward or backward; between two GEMMs it is the mark of unfused attention",
     Family.ELEMENTWISE: "one output per position: arithmetic, activation, cast, copy, fill, dropout, concatenation",
     Family.REDUCE: "sums, means, extrema, scans, histograms",
     Family.POOL: "pooling, interpolation, grid sampling, padding",
@@ -88,7 +88,7 @@ FAMILY_DOCS: Final[dict[Family, str]] = {
     Family.RECURRENT: "recurrent and state-space models: LSTM, Mamba scan, linear attention, delta rules",
     Family.SPARSE: "sparse and block-sparse matrix work",
     Family.FUSION: "compiler-made kernels (XLA, Inductor, NVRTC) whose name does not say which single thing they do",
-    Family.OTHER: "known, and none of these: spin and barrier kernels, asserts, linear algebra, profiler marks, user code",
+    Family.OTHER: "known, and none of these: spin and barrier kernels, asserts, linear algebra, profiler marks",
     Family.UNKNOWN: "no row of the table knows this name",
 }
 """One line on each family, for the docs."""
@@ -128,9 +128,9 @@ class Signature:
     """One row: names that match ``regex`` (searched in the normalised name) are this.
 
     ``regex`` uses the syntax that Python ``re`` and Rust ``regex`` share: no look-around, no back references.
-    ``precision`` is an id, ``{precision}`` (the named group of the regex), ``template`` (the narrowest C++ type named) or
-    None. ``since`` and ``until`` are ``package version``; ``arch`` lists the device generations, where known. ``needs`` is a
-    quick filter: every match holds at least one of these words; a row without it is always tried.
+    ``precision`` is an id, ``{precision}`` (the named group of the regex), ``template`` (the narrowest C++ type named)
+    or None. ``since`` and ``until`` are ``package version``; ``arch`` lists the device generations, where known.
+    ``needs`` is a quick filter: every match holds at least one of these words; a row without it is always tried.
     """
 
     id: str
@@ -177,7 +177,7 @@ def parse_table(text: str, file: str) -> list[Signature]:
     """Rows of one table file.
 
     Args:
-        text: TOML with ``schema = 1``, ``checked`` (default date), ``[sources]`` (key to text) and ``[[signature]]`` rows.
+        text: TOML with ``schema = 1``, ``checked`` (default date), ``[sources]`` (key to text) and ``[[signature]]``.
         file: its name, for messages.
 
     Raises:

@@ -1,8 +1,8 @@
 """A readable form of Itanium-mangled kernel names, as far as signatures need it.
 
-Profilers keep a name mangled when its demangler gave up, which is common for long CK and CUTLASS templates. The names of
-namespaces, functions and template arguments are spelled out in a mangled name with their length in front; this module
-lists them in order. It is not a demangler: qualifiers, builtin types, numbers and back references are left out.
+Profilers keep a name mangled when their demangler gave up, which is common for long CK and CUTLASS templates. The
+names of namespaces, functions and template arguments are spelled out in a mangled name with their length in front; this
+module lists them in order. It is no demangler: qualifiers, most builtin types and back references are left out.
 
 Grammar: https://itanium-cxx-abi.github.io/cxx-abi/abi.html#mangling (``<source-name> ::= <length> <identifier>``).
 """
@@ -26,8 +26,8 @@ _SKIPPED: Final = re.compile(r"S[0-9A-Z]*_|T[0-9A-Z]*_|L[a-z]n?[0-9]+E")
 def expand_mangled(name: str) -> str:
     """The identifiers of a mangled name: the nested name first, then the template arguments in angle brackets.
 
-    ``_ZN7ck_tile6kentryILi1ENS_12Rmsnorm2dFwdI…`` becomes ``ck_tile::kentry<Rmsnorm2dFwd, …>``. A name that is not mangled
-    is returned as it is.
+    ``_ZN7ck_tile6kentryILi1ENS_12Rmsnorm2dFwdI…`` becomes ``ck_tile::kentry<Rmsnorm2dFwd, …>``. A name that is not
+    mangled is returned as it is.
 
     Args:
         name: a symbol name that starts with ``_Z``.
@@ -46,8 +46,6 @@ def expand_mangled(name: str) -> str:
             start = found.start(2)
             identifier = name[start : start + int(found[1])]
             at = start + len(identifier)
-            if len(identifier) < int(found[1]):
-                break
             # `E` after a number is the end of an enumerator, not an identifier of one letter.
             if identifier not in ("", "E") and not identifier.startswith("_GLOBAL__N_"):
                 words.append(identifier)

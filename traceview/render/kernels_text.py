@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from traceview.report import KernelReport, KernelUse
 
 
+LEAST_NAME: Final = 40
+"""Where the list of kernels leaves a name less room than this, the name gets a line of its own."""
+
 NO_ARITHMETIC: Final = frozenset({"collective", "memcpy", "memset"})
 
 
@@ -98,7 +101,9 @@ def write_kernels(page: Page, kernels: Sequence[KernelUse], *, details: bool = F
         ]
         for one, total, mean in zip(kernels, totals, means, strict=True)
     ]
-    page.table(*(_with_busy(columns, rows, kernels) if details else (columns, rows)))
+    if details:
+        columns, rows = _with_busy(columns, rows, kernels)
+    page.table(columns, rows, least_name=LEAST_NAME if details and not full_names else 0)
 
 
 def _with_busy(
@@ -124,12 +129,12 @@ def tensor_core(use: KernelUse) -> str:
 
 
 def _verdict(result: KernelReport) -> str:
+    if not result.trace.events:
+        return "No event in this trace."
+    if result.kernels is None:
+        return "No device work in this trace: only what the host did can be seen."
     if not result.kernels:
-        return (
-            "No kernel in this trace: only what the host did can be seen."
-            if result.kernels is None
-            else ("No kernel in this trace: its device work is copies and fills only.")
-        )
+        return "No kernel in this trace: its device work is copies and fills only."
     runs = sum(one.count for one in result.kernels)
     first = result.kernels[0]
     return (

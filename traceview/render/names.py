@@ -7,6 +7,7 @@ from typing import Final
 
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 _CLONE: Final = re.compile(r"( \[clone \.\w+\]|\.kd)$")
+_RETURN_TYPE: Final = re.compile(r"^(void |(typename )?std::enable_if<.*?>::type )")
 _ANONYMOUS: Final = "(anonymous namespace)"
 _SAYS_LITTLE: Final = re.compile(r"\(anonymous namespace\)::|\b(at::native|at|c10|std)::")
 """Namespaces that say nothing about which kernel it is; others (``pytorch_flash``, ``cutlass``) do."""
@@ -14,6 +15,8 @@ _SAYS_LITTLE: Final = re.compile(r"\(anonymous namespace\)::|\b(at::native|at|c1
 _NAMESPACE: Final = re.compile(r"\b[A-Za-z_]\w*::(?=\w)")
 _LITERAL: Final = re.compile(r"(\(\w+\))?-?\d+\w*|true|false")
 ELLIPSIS: Final = "..."
+_IMPLEMENTATION: Final = re.compile(r"\bgpu_kernel_impl\w*<")
+
 _WRAPPER: Final = re.compile(r"^cutlass::(Kernel2?|device_kernel)$")
 """Kernels that are nothing but a call of their argument."""
 
@@ -45,11 +48,12 @@ def kernel_name(name: str, width: int) -> str:
     text = plain(name)
     if len(text) <= width:
         return text
-    text = _without_parameters(_CLONE.sub("", text.removeprefix("void ")))
+    text = _without_parameters(_CLONE.sub("", _RETURN_TYPE.sub("", text)))
     if len(text) > width:
         text = _SAYS_LITTLE.sub("", text)
     deepest = _template_depth(text)
     if len(text) > width and deepest:
+        text = _unwrapped(text)
         outer, arguments = text[: text.index("<")], text[text.index("<") :]
         text = outer + _NAMESPACE.sub("", arguments)
         for depth in range(deepest, 1, -1):
@@ -77,10 +81,23 @@ def _with_first_argument(text: str, width: int) -> str:
         outer = middle_cut(outer, width // 2)
     room = width - len(outer) - len(rest) - 2
     if len(telling) > room - len(more):
-        telling = telling.partition("<")[0]
+        telling = re.split(r"[<(]", telling)[0]
     if telling and room >= min(len(telling), LEAST_ARGUMENT) + len(more):
         return f"{outer}<{middle_cut(telling, room - len(more))}{more}>{rest}"
     return f"{outer}<{ELLIPSIS}>{rest}"
+
+
+def _unwrapped(text: str) -> str:
+    """``f<gpu_kernel_impl<work>>`` becomes ``f<work>``: the wrapper is the same for every elementwise kernel."""
+    found = _IMPLEMENTATION.search(text)
+    if not found:
+        return text
+    depth = 1
+    for at in range(found.end(), len(text)):
+        depth += (text[at] == "<") - (text[at] == ">" and text[at - 1] != "-")
+        if depth == 0:
+            return text[: found.start()] + text[found.end() : at] + text[at + 1 :]
+    return text
 
 
 def _split(arguments: str) -> list[str]:

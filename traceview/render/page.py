@@ -99,12 +99,15 @@ class Page:
         """One item of a list."""
         self._lines(text, indent=INDENT, first="- ", style=style)
 
-    def table(self, columns: Sequence[Column], rows: Iterable[Sequence[str | Text] | str]) -> None:
+    def table(
+        self, columns: Sequence[Column], rows: Iterable[Sequence[str | Text] | str], *, least_name: int = 0
+    ) -> None:
         """Rows under headings, numbers right-aligned; the name column is shortened so that each row fits.
 
         Args:
             columns: The columns.
             rows: One cell per column, or one text that stands above the rows it is about.
+            least_name: If a name would get fewer columns than this, it stands on a line of its own above its row.
         """
         lines = [row if isinstance(row, str) else [_cell(cell) for cell in row] for row in rows]
         cells = [line for line in lines if not isinstance(line, str)]
@@ -112,8 +115,13 @@ class Page:
             max([cell_len(column.heading), *(row[at].cell_len for row in cells)]) for at, column in enumerate(columns)
         ]
         for at, column in enumerate(columns):
+            others = sum(widths) - widths[at] + len(GAP) * (len(columns) - 1) + INDENT
+            if column.name and self.width - others < min(least_name, widths[at]):
+                narrow = [*columns[:at], *columns[at + 1 :]]
+                split = ((row[at].plain, [*row[:at], *row[at + 1 :]]) for row in cells)
+                self.table(narrow, [line for name, row in split for line in (name, row)])
+                return
             if column.name:
-                others = sum(widths) - widths[at] + len(GAP) * (len(columns) - 1) + INDENT
                 widths[at] = min(widths[at], max(self.width - others, LEAST_NAME))
                 for row in cells:
                     row[at] = Text(kernel_name(row[at].plain, widths[at]), row[at].style)

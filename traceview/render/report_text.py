@@ -49,6 +49,8 @@ def _kernels_heading(distinct: int) -> str:
 
 
 def _verdict(result: Report) -> str:
+    if not result.trace.events:
+        return "No event in this trace."
     if not result.devices:
         return "No device work in this trace: only what the host did can be seen."
     span = sum(one.span_ns for one in result.devices)
