@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import polars as pl
-from authored_timeline import Event, host, kernel, launch, op, timeline
 
+from authored_timeline import Event, host, kernel, launch, op, timeline
 from traceview.dispatch import dispatch_table
 from traceview.rules.base import Facts
 from traceview.rules.catalogue import find_rule

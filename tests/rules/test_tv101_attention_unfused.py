@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from authored_timeline import kernel
 from rules.rule_case import GEMM, found, ran
-
 from traceview.findings import Severity
 
 SOFTMAX = (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from authored_timeline import op
 from rules.rule_case import FLASH, found, ran
-
 from traceview.findings import Severity
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from rules.rule_case import found, ran
-
 from traceview.findings import Severity
 
 EFFICIENT = "fmha_cutlassF_bf16_aligned_64x128_rf_sm80(PyTorchMemEffAttention::AttentionKernel<>::Params)"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rules.rule_case import FLASH, found, ran
-
 from traceview.findings import Severity
 
 if TYPE_CHECKING:

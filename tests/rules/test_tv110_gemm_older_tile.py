@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from rules.rule_case import found, ran
-
 from traceview.findings import Severity
 
 TURING = "void cutlass::Kernel2<cutlass_75_tensorop_bf16_s1688gemm_bf16_256x128_tn_align1>(Params)"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from rules.rule_case import ADD, found, ran
-
 from traceview.findings import Severity
 
 SGEMM = "volta_sgemm_64x64_nt"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from authored_timeline import Event, host, kernel, launch, op
 from rules.rule_case import found, step
-
 from traceview.findings import Severity
 
 STEPS = [step(0, 0, 100), step(1, 100, 200)]

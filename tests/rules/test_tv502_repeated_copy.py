@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import polars as pl
+
 from authored_timeline import Event, kernel, launch
 from rules.rule_case import judged, on_device, step
 

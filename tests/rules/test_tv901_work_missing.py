@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from rules.rule_case import ADD, judged, on_device, ran
-
 from traceview.timeline import ImportReport, Note, Trust
 
 TRACE = on_device(*ran("aten::add", ADD, 0, 10, 1))

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from traceview import intervals
+from traceview.attention import SLOW, find_calls
 from traceview.kernels import identify
 from traceview.schema import Column, FrameSchema
 
@@ -39,6 +40,7 @@ DEVICE_WORK: Final = FrameSchema(
         Column("op", pl.String, "", "name of the op", nullable=True),
         Column("dims", pl.String, "", "recorded dims of the op, JSON", nullable=True),
         Column("dtypes", pl.String, "", "recorded dtypes of the op, JSON", nullable=True),
+        Column("attention", pl.String, "", "implementation of the attention call it belongs to", nullable=True),
         Column(
             "nvidia_cc", pl.Int32, "", "compute capability times ten; null: not NVIDIA or not recorded", nullable=True
         ),
@@ -55,6 +57,10 @@ IDLE_GAPS: Final = FrameSchema(
         Column("launch_id", pl.UInt32, "", "launch of the work that ends the gap", nullable=True),
     ),
 )
+
+
+OWN_FAULT: Final = ~pl.col("attention").is_in(SLOW).fill_null(value=False)
+"""Work outside unfused attention: what is slow about the parts of that goes away when it is fused (TV101, TV102)."""
 
 
 def device_work(timeline: Timeline) -> pl.DataFrame:
@@ -78,8 +84,16 @@ def device_work(timeline: Timeline) -> pl.DataFrame:
             maintain_order="left",
         )
         .join(capability, on="device", how="left", maintain_order="left")
+        .join(_attention(timeline), on="id", how="left", maintain_order="left")
     )
     return joined.select(list(DEVICE_WORK.dtypes))
+
+
+def _attention(timeline: Timeline) -> pl.DataFrame:
+    """Of each piece of work of an attention call, the implementation of the call."""
+    found = find_calls(timeline)
+    calls = found.calls.select("call", attention="implementation")
+    return found.members.join(calls, on="call").select("id", "attention").unique("id", keep="first")
 
 
 def union_ns(work: pl.DataFrame) -> int:

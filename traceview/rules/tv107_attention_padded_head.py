@@ -67,7 +67,7 @@ def check(facts: Facts) -> Iterator[Finding]:
             evidence=evidence_lines(rows),
             cost_ns=padding_ns,
             confidence=Confidence.SOURCED,
-            fix=f"Choose a head dimension with a kernel of its own: {1 - recorded / kernel:.0%} of the work is padding.",
+            fix=f"Choose a head dimension with a kernel of its own: {1 - recorded / kernel:.0%} of the work is lost.",
             false_alarm_if="the calls are too short to be bound by matrix work",
         )
 

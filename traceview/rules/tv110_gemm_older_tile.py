@@ -74,7 +74,7 @@ def check(facts: Facts) -> Iterator[Finding]:
             f"{plural(old.height, 'matrix product')} ran kernels of the Volta or Turing generation on a newer GPU",
             _ADVICE,
             severity=Severity.WARNING,
-            remarks=_causes(facts, old),
+            remarks=_causes(old),
         )
     ampere = products.filter(
         (pl.col("generation") == _AMPERE) & (pl.col("nvidia_cc") >= _HOPPER) & pl.col("precision").is_in(HALF)
@@ -87,19 +87,16 @@ def check(facts: Facts) -> Iterator[Finding]:
             _ADVICE,
             severity=Severity.INFO,
             confidence=Confidence.INFERRED,
-            remarks=_causes(facts, ampere),
+            remarks=_causes(ampere),
         )
 
 
-def _causes(facts: Facts, rows: pl.DataFrame) -> tuple[str, ...]:
+def _causes(rows: pl.DataFrame) -> tuple[str, ...]:
     remarks = []
     unaligned = rows.filter(low_alignment()).height
     if unaligned:
         remarks.append(f"{unaligned:,} of them say that operands are aligned to one or two elements only")
-    slow_names = {k.name for row in facts.table.attention if row.implementation in SLOW for k in row.kernels}
-    in_attention = rows.filter(pl.col("name").is_in(list(slow_names))).height
+    in_attention = rows.filter(pl.col("attention").is_in(SLOW)).height
     if in_attention:
-        remarks.append(
-            f"{in_attention:,} of them have the name of a product in unfused attention: fusing removes those"
-        )
+        remarks.append(f"{in_attention:,} of them are part of unfused attention: a fused call does without them")
     return tuple(remarks)

@@ -12,6 +12,7 @@ Evidence it needs
     Kernel names.
 
 When it is wrong
+    Kernels inside unfused attention are left to TV101 and TV102.
     A transpose has to touch memory in some order; copies that change the layout are strided by nature.
 
 Fix
@@ -31,7 +32,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from traceview.findings import Finding, Severity
-from traceview.rules.device_work import union_ns
+from traceview.rules.device_work import OWN_FAULT, union_ns
 from traceview.rules.kernel_evidence import Advice, kernel_finding, plural, share_of_busy
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ _ADVICE: Final = Advice(
 
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding for all strided element-wise kernels."""
-    elementwise = facts.work.filter(pl.col("family") == "elementwise")
+    elementwise = facts.work.filter(OWN_FAULT & (pl.col("family") == "elementwise"))
     rows = elementwise.filter(
         pl.col("name").str.contains(_STRIDED) & ~pl.col("name").str.contains(_CONTIGUOUS_CAST_ON_ROCM)
     )

@@ -12,6 +12,7 @@ Evidence it needs
     Kernel names and the recorded compute capability.
 
 When it is wrong
+    Products inside unfused attention are left to TV101 and TV102, of which they are a part.
     Exact fp32 is wanted, or the products are small. Products bound by memory gain little. The cost is the kernels'
     whole time.
 
@@ -32,6 +33,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from traceview.findings import Finding, Severity
+from traceview.rules.device_work import OWN_FAULT
 from traceview.rules.kernel_evidence import WORTH_SHARE, Advice, kernel_finding, plural, share_of_busy
 from traceview.rules.matrix_kernels import CONVOLUTION_OP, MAIN_GEMM, VECTOR_PRODUCTS
 
@@ -56,6 +58,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     """One finding for all such products."""
     rows = facts.work.filter(
         MAIN_GEMM
+        & OWN_FAULT
         & ~pl.col("tensor_core")
         & (pl.col("precision") == "fp32")
         & ~pl.col("implementation").is_in(VECTOR_PRODUCTS)

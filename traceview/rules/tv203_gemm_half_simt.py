@@ -11,6 +11,7 @@ Evidence it needs
     Kernel names.
 
 When it is wrong
+    Products inside unfused attention are left to TV101 and TV102, of which they are a part.
     Nearly vector-shaped products are bound by memory. GPUs before compute capability 7.0 have no tensor cores; where
     the capability is not recorded, nothing is said.
 
@@ -31,6 +32,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from traceview.findings import Finding, Severity
+from traceview.rules.device_work import OWN_FAULT
 from traceview.rules.kernel_evidence import WORTH_SHARE, Advice, kernel_finding, plural, share_of_busy
 from traceview.rules.matrix_kernels import HALF, MAIN_GEMM, VECTOR_PRODUCTS
 
@@ -55,6 +57,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     """One finding for all such products."""
     rows = facts.work.filter(
         MAIN_GEMM
+        & OWN_FAULT
         & ~pl.col("tensor_core")
         & pl.col("precision").is_in(HALF)
         & ~pl.col("implementation").is_in(VECTOR_PRODUCTS)

@@ -10,6 +10,7 @@ Evidence it needs
     Kernel names (casting loads and stores are part of them).
 
 When it is wrong
+    Casts inside unfused attention are left to TV101 and TV102.
     Autocast keeps the cast of a weight for the rest of its region; a cast that remains may be needed for accuracy.
 
 Fix
@@ -28,6 +29,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from traceview.findings import Finding, Severity
+from traceview.rules.device_work import OWN_FAULT
 from traceview.rules.kernel_evidence import HINT_SHARE, Advice, kernel_finding, plural, share_of_busy
 
 if TYPE_CHECKING:
@@ -48,7 +50,7 @@ _ADVICE: Final = Advice(
 
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding for all casts."""
-    rows = facts.work.filter((pl.col("family") == "elementwise") & (pl.col("implementation") == "cast"))
+    rows = facts.work.filter(OWN_FAULT & (pl.col("family") == "elementwise") & (pl.col("implementation") == "cast"))
     if share_of_busy(facts, rows) < HINT_SHARE:
         return
     yield kernel_finding(
