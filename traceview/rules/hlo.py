@@ -15,6 +15,9 @@ CATEGORY_KEYS: Final = ("hlo_category", "category")
 TEXT_KEYS: Final = ("long_name", "hlo_text", "expression")
 """Detail names under which the text of the instruction is recorded, best first."""
 
+PATH_KEYS: Final = ("tf_op", "op_name")
+"""Detail names under which the framework path of the op is recorded, best first."""
+
 
 def with_detail(timeline: Timeline, rows: pl.DataFrame, keys: tuple[str, ...], column: str) -> pl.DataFrame:
     """``rows`` (with ``id``) with the first recorded detail of ``keys`` as text; null where none is recorded."""

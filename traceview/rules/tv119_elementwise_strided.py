@@ -50,6 +50,9 @@ SHARE_OF_BUSY: Final = 0.10
 SHARE_OF_ELEMENTWISE: Final = 0.5
 """It must be the rule and not the exception among the element-wise kernels."""
 
+FEWEST_KERNELS: Final = 10
+"""A pattern of the program, not an incident."""
+
 _STRIDED: Final = r"\bat::native::elementwise_kernel<"
 _CONTIGUOUS_CAST_ON_ROCM: Final = r"\bat::native::elementwise_kernel<(\(int\))?512, ?(\(int\))?1,"
 _ADVICE: Final = Advice(
@@ -65,6 +68,8 @@ def check(facts: Facts) -> Iterator[Finding]:
     rows = elementwise.filter(
         pl.col("name").str.contains(_STRIDED) & ~pl.col("name").str.contains(_CONTIGUOUS_CAST_ON_ROCM)
     )
+    if rows.height < FEWEST_KERNELS:
+        return
     if share_of_busy(facts, rows) < SHARE_OF_BUSY or union_ns(rows) < SHARE_OF_ELEMENTWISE * union_ns(elementwise):
         return
     yield kernel_finding(
