@@ -18,5 +18,9 @@ def test_negative_on_the_generation_it_is_written_for() -> None:
     assert found("TV104", *CALL, capability=(8, 0)) == []
 
 
+def test_negative_on_a_part_without_newer_matrix_units() -> None:
+    assert found("TV104", *CALL, capability=(12, 0)) == []
+
+
 def test_not_recorded_capability() -> None:
     assert found("TV104", *CALL, capability=None) == []

@@ -23,6 +23,7 @@ def test_positive_long_ampere_products_are_only_a_remark() -> None:
 def test_negative_on_its_own_generation_or_short() -> None:
     assert found("TV110", *ran("aten::bmm", TURING, 0, 10, 1), capability=(7, 5)) == []
     assert found("TV110", *ran("aten::mm", AMPERE, 0, 60, 1), capability=(8, 0)) == []
+    assert found("TV110", *ran("aten::mm", AMPERE, 0, 60, 1), capability=(12, 0)) == []
     assert found("TV110", *ran("aten::mm", AMPERE, 0, 40, 1)) == []
 
 

@@ -15,6 +15,10 @@ VECTOR_PRODUCTS: Final = ("gemv", "small", "split-k", "blas-1", "skinny")
 CONVOLUTION_OP: Final = r"(?i)convolution|conv\dd"
 """Ops under which a matrix product is part of a convolution."""
 
+NEW_MATRIX_UNITS: Final = pl.col("nvidia_cc").is_between(90, 119)
+"""Hopper and data-centre Blackwell, whose matrix units older kernels cannot use. Consumer Blackwell (12.x) has Ampere's
+kind of instructions, so that kernels for 8.0 are at home there."""
+
 HALF: Final = ("fp16", "bf16")
 
 _CODE_NAMES: Final = {"maxwell": 50, "pascal": 60, "volta": 70, "turing": 75, "ampere": 80, "hopper": 90}

@@ -1,7 +1,7 @@
-"""Attention ran the mem-efficient kernel on a Hopper or Blackwell GPU.
+"""Attention ran the mem-efficient kernel on a Hopper or data-centre Blackwell GPU.
 
 What it finds
-    Half-precision mem-efficient attention (``fmha_cutlassF_*``) on a device of compute capability 9.0 or later.
+    Half-precision mem-efficient attention (``fmha_cutlassF_*``) on a device of compute capability 9.x to 11.x.
 
 Why it costs
     The newest of these kernels is written for sm80: it uses neither the asynchronous matrix instructions nor the
@@ -19,7 +19,7 @@ Fix
     chosen, and see which of them the PyTorch version offers on this GPU.
 
 Scope and sources
-    PyTorch 2.0 and later and xformers, NVIDIA compute capability 9.0 and later. Kernel list of the torch 2.9.1 wheel
+    PyTorch 2.0 and later and xformers, NVIDIA compute capability 9.x to 11.x. Kernel list of the torch 2.9.1 wheel
     (string found in a shipped binary: no name beyond ``sm80``); pytorch ``cuda/sdp_utils.cpp``, read 2026-11.
 """
 
@@ -31,6 +31,7 @@ import polars as pl
 
 from traceview.findings import Finding, Severity
 from traceview.rules.kernel_evidence import WORTH_SHARE, Advice, kernel_finding, plural, share_of_busy
+from traceview.rules.matrix_kernels import NEW_MATRIX_UNITS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,7 +42,6 @@ CODE: Final = "TV104"
 NAME: Final = "attention-kernel-older"
 SEVERITY: Final = Severity.WARNING
 
-_FIRST_CAPABILITY: Final = 90
 _ADVICE: Final = Advice(
     code=CODE,
     fix="Drop the dense mask (is_causal, variable length, FlexAttention), so that flash or cuDNN can be chosen.",
@@ -55,7 +55,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         (pl.col("family") == "attention")
         & (pl.col("implementation") == "mem-efficient")
         & pl.col("precision").ne_missing("fp32")
-        & (pl.col("nvidia_cc") >= _FIRST_CAPABILITY)
+        & NEW_MATRIX_UNITS
     )
     if share_of_busy(facts, rows) < WORTH_SHARE:
         return

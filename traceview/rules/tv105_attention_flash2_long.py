@@ -1,7 +1,7 @@
-"""Attention over long sequences ran FlashAttention-2 on a Hopper or Blackwell GPU.
+"""Attention over long sequences ran FlashAttention-2 on a Hopper or data-centre Blackwell GPU.
 
 What it finds
-    FlashAttention-2 kernels on a device of compute capability 9.0 or later, under an SDPA call whose recorded query is
+    FlashAttention-2 kernels on a device of compute capability 9.x to 11.x, under an SDPA call whose recorded query is
     at least 1024 long.
 
 Why it costs
@@ -20,7 +20,7 @@ Fix
     ``torch.nn.attention.activate_flash_attention_impl`` where the PyTorch version has it.
 
 Scope and sources
-    NVIDIA compute capability 9.0 and later, torch 2.2 and later. Speed: FlashAttention-3, arXiv 2407.08608, 1.5 to
+    NVIDIA compute capability 9.x to 11.x, torch 2.2 and later. Speed: FlashAttention-3, arXiv 2407.08608, 1.5 to
     2.0 times in fp16 on an H100, hence at most half the time can be saved (read 2026-11).
 """
 
@@ -33,6 +33,7 @@ import polars as pl
 
 from traceview.findings import Confidence, Finding, Severity
 from traceview.rules.kernel_evidence import HINT_SHARE, Advice, kernel_finding, plural, share_of_busy
+from traceview.rules.matrix_kernels import NEW_MATRIX_UNITS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,7 +50,6 @@ LONG_QUERY: Final = 1024
 SAVED_SHARE: Final = 0.5
 """Twice as fast is the most that the source measured."""
 
-_FIRST_CAPABILITY: Final = 90
 _ADVICE: Final = Advice(
     code=CODE,
     fix="Try cuDNN attention (SDPBackend.CUDNN_ATTENTION) or FlashAttention-3/4 for these calls.",
@@ -62,7 +62,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     rows = facts.work.filter(
         (pl.col("family") == "attention")
         & (pl.col("implementation") == "flash-2")
-        & (pl.col("nvidia_cc") >= _FIRST_CAPABILITY)
+        & NEW_MATRIX_UNITS
         & pl.col("op").str.contains(r"^aten::_(scaled_dot_product_flash_attention|flash_attention_forward)$")
         & pl.col("dims").is_not_null()
     )

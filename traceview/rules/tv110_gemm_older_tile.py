@@ -2,7 +2,7 @@
 
 What it finds
     Tensor-core matrix kernels whose name says Volta or Turing (``cutlass_75_*_s1688gemm``, ``turing_*``) on compute
-    capability 8.0 or later; and, as a remark, large half-precision kernels of Ampere's generation on 9.0 or later.
+    capability 8.0 or later; and, as a remark, large half-precision kernels of Ampere's generation on 9.x to 11.x.
 
 Why it costs
     The older instructions multiply smaller blocks and load operands element by element. A library picks such a kernel
@@ -36,7 +36,7 @@ import polars as pl
 from traceview.attention import SLOW
 from traceview.findings import Confidence, Finding, Severity
 from traceview.rules.kernel_evidence import WORTH_SHARE, Advice, kernel_finding, plural, share_of_busy
-from traceview.rules.matrix_kernels import HALF, MAIN_GEMM, kernel_generation, low_alignment
+from traceview.rules.matrix_kernels import HALF, MAIN_GEMM, NEW_MATRIX_UNITS, kernel_generation, low_alignment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,7 +55,6 @@ AMPERE_MEAN_NS: Final = 50_000
 
 _TURING: Final = 75
 _AMPERE: Final = 80
-_HOPPER: Final = 90
 _ADVICE: Final = Advice(
     code=CODE,
     fix="Make the inner dimensions and strides multiples of 8 (pad), or replace unfused attention by a fused call.",
@@ -77,7 +76,7 @@ def check(facts: Facts) -> Iterator[Finding]:
             remarks=_causes(old),
         )
     ampere = products.filter(
-        (pl.col("generation") == _AMPERE) & (pl.col("nvidia_cc") >= _HOPPER) & pl.col("precision").is_in(HALF)
+        (pl.col("generation") == _AMPERE) & NEW_MATRIX_UNITS & pl.col("precision").is_in(HALF)
     ).filter(pl.col("dur_ns").mean().over("name") >= AMPERE_MEAN_NS)
     if share_of_busy(facts, ampere) >= AMPERE_SHARE:
         yield kernel_finding(

@@ -49,6 +49,8 @@ LARGE_BYTES: Final = 1 << 20
 FEWEST_STEPS: Final = 2
 """The same copies must come back."""
 
+_TO_DEVICE: Final = "HtoD|Host-to-Device"
+
 SHARE_OF_BUSY: Final = 0.01
 """Less is not worth a line."""
 
@@ -60,7 +62,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         return
     copies = steady.within(
         facts.work.filter(
-            (pl.col("kind") == "memcpy") & pl.col("name").str.contains("HtoD") & (pl.col("bytes") >= LARGE_BYTES)
+            (pl.col("kind") == "memcpy") & pl.col("name").str.contains(_TO_DEVICE) & (pl.col("bytes") >= LARGE_BYTES)
         )
     )
     steps = steady.steps.select("process", "step").unique().height

@@ -33,6 +33,7 @@ WAIT_COSTS: Final = FrameSchema(
 CLOCK_SLACK_NS: Final = 20_000
 """The host returns from a wait a little after the device is done, and the clocks differ by a few microseconds."""
 
+_TO_HOST: Final = "DtoH|Device-to-Host"
 _BLOCKING_COPY: Final = r"^(cuda|cu|hip)Memcpy\w*$"
 
 
@@ -71,7 +72,7 @@ def wait_costs(facts: Facts) -> pl.DataFrame:
 def _waits(facts: Facts) -> pl.DataFrame:
     """Blocking host calls: synchronisation, and copies that end on the host."""
     events = facts.timeline.events
-    to_host = facts.work.filter((pl.col("kind") == "memcpy") & pl.col("name").str.contains("DtoH|Device -> (Host|Pag)"))
+    to_host = facts.work.filter((pl.col("kind") == "memcpy") & pl.col("name").str.contains(_TO_HOST))
     is_copy = (
         (pl.col("kind") == "api")
         & pl.col("id").is_in(to_host["launch_id"].drop_nulls().unique().implode())
