@@ -246,39 +246,48 @@ def _repair_nested(text: str, at: int, tally: Tally) -> tuple[Value, int]:
     reached = at
     for match in _NESTED_TOKEN.finditer(text, at):
         token, reached = match[0], match.end()
+        context = text[max(at, reached - 41) : reached]
         if token in ("[", "{"):
             depth += 1
         elif token in ("]", "}"):
             depth -= 1
             if out and out[-1] == ",":
                 out.pop()
-                repairs.append(("repaired-comma", text[max(at, match.start() - 40) : match.end()]))
+                repairs.append(("repaired-comma", context))
         elif token == "," and out and out[-1] in (",", "["):
-            repairs.append(("repaired-comma", text[max(at, match.start() - 40) : match.end()]))
+            repairs.append(("repaired-comma", context))
             continue
-        elif token[0] == '"' and len(token) > 1:
-            decoded, kind = decode_string(token[1:-1])
-            if kind == "repaired-backslash":
-                repairs.append((kind, token))
-                token = json.dumps(decoded, ensure_ascii=False)
-        elif token not in (",", ":") and token not in _LITERALS and not is_json_number(token):
-            number = lenient_number(token)
-            repairs.append(("repaired-word" if number is None else "repaired-number", token))
-            token = number or "null"
+        elif token not in (",", ":"):
+            token = _repair_token(token, repairs)
         out.append(token)
         if depth == 0:
-            raw = "".join(out)
-            try:
-                if strict_end(raw, 0) != len(raw):
-                    raise BrokenEventError(at)
-            except (ValueError, RecursionError):
-                raise BrokenEventError(at) from None
-            for kind, example in repairs:
-                tally.add(kind, example)
-            return Value(Kind.NESTED, raw), reached
-        if token == '"':
             break
-    raise BrokenEventError(reached)
+        if token == '"':
+            raise BrokenEventError(reached)
+    raw = "".join(out)
+    try:
+        if strict_end(raw, 0) != len(raw):
+            raise BrokenEventError(reached)
+    except (ValueError, RecursionError):
+        raise BrokenEventError(reached) from None
+    for kind, example in repairs:
+        tally.add(kind, example)
+    return Value(Kind.NESTED, raw), reached
+
+
+def _repair_token(token: str, repairs: list[tuple[str, str]]) -> str:
+    """A string, number or word inside of a list or object, as JSON."""
+    if token.startswith('"'):
+        decoded, kind = decode_string(token[1:-1])
+        if kind != "repaired-backslash":
+            return token
+        repairs.append((kind, token))
+        return json.dumps(decoded, ensure_ascii=False)
+    if token in _LITERALS or is_json_number(token):
+        return token
+    number = lenient_number(token)
+    repairs.append(("repaired-word" if number is None else "repaired-number", token))
+    return number or "null"
 
 
 def _skip(text: str, at: int) -> int:

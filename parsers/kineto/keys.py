@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -79,7 +80,7 @@ class KeyTable:
         with np.errstate(over="ignore"):
             # The first character tells "External id" from "external id".
             mixed = (tail ^ (length.astype(U64) << U64(48)) ^ (first.astype(U64) << U64(40))) * multiplier
-        slots: NDArray[np.int64] = (mixed >> U64(64 - _SLOT_BITS)).astype(np.int64)
+        slots: NDArray[np.int64] = (mixed >> U64(64 - _SLOT_BITS)).view(np.int64)
         return slots
 
     def extended(self, fresh: Iterable[str]) -> KeyTable:
@@ -104,8 +105,9 @@ class KeyTable:
         return np.where(same, key, UNKNOWN).astype(np.uint16)
 
 
-def initial_names() -> tuple[str, ...]:
-    """The keys that Kineto files are known to hold, in the order that :class:`KeyTable` asks for."""
+@cache
+def initial_table() -> KeyTable:
+    """A table of the keys that Kineto files are known to hold."""
     first = (*TIME_FIELDS, *IDENTITY_FIELDS, *sorted(INT_ARGS))
     rest = (*TEXT_FIELDS, "args", *(name for name in KNOWN_TEXT_ARGS if name not in EVENT_KEYS))
-    return (*first, *rest)
+    return KeyTable((*first, *rest))

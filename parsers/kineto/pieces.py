@@ -157,8 +157,8 @@ def interleave(first: Piece, first_at: NDArray[np.int64], second: Piece, second_
 
 
 def _is_label(values: NDArray[np.int64]) -> NDArray[np.bool_]:
-    label: NDArray[np.bool_] = (values < LABEL_BASE + _MAX_LABELS) & (values != NULL)
-    return label
+    found: NDArray[np.bool_] = (values < LABEL_BASE + _MAX_LABELS) & (values != NULL)
+    return found
 
 
 class _Growing:
@@ -167,12 +167,13 @@ class _Growing:
     __slots__ = ("_array", "_used")
 
     def __init__(self, dtype: Any) -> None:
-        self._array: NDArray[Any] = np.empty(0, dtype)
+        self._array = np.empty(0, dtype)
         self._used = 0
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        return self._array.dtype
+        dtype: np.dtype[Any] = self._array.dtype
+        return dtype
 
     def append(self, values: NDArray[Any]) -> None:
         end = self._used + len(values)

@@ -131,7 +131,7 @@ def _parsed_blocks(blocks: Iterator[bytes], knowledge: Knowledge, threads: int) 
         waiting.append((second, pool.submit(read_block, second, knowledge)))
         for block in blocks:
             waiting.append((block, pool.submit(read_block, block, knowledge)))
-            if len(waiting) > threads:
+            if len(waiting) >= threads:
                 done, future = waiting.popleft()
                 yield done, future.result()
         while waiting:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from traceview.errors import UnreadableTraceError
 
@@ -52,7 +52,8 @@ class Source:
         if self.compressed:
             from isal import isal_zlib
 
-            self._zlib = isal_zlib
+            self._zlib: Any = isal_zlib
+            self._zlib_error: Any = isal_zlib.error
             self._inflater = isal_zlib.decompressobj(31)
         self._inflated = 0
         self._at_start = True
@@ -121,7 +122,7 @@ class Source:
         """Inflate up to ``size`` bytes; what was inflated before a damage is returned, too."""
         try:
             data: bytes = self._inflater.decompress(raw, size)
-        except self._zlib.error as error:  # type: ignore[misc]  # isal's stub declares an instance, not a class
+        except self._zlib_error as error:
             self._stop(f"the gzip stream is damaged: {error}")
             return self._inflate_again(self._inflated)
         self._inflated += len(data)
@@ -155,7 +156,7 @@ class Source:
                 if done + len(data) > known:
                     rest.append(data[max(0, known - done) :])
                 done += len(data)
-        except (self._zlib.error, OSError):  # type: ignore[misc]  # see above
+        except (self._zlib_error, OSError):
             pass
         return b"".join(rest)
 

@@ -25,9 +25,29 @@ _COMMA: Final = ord(",")
 _COLON: Final = ord(":")
 _BACKSLASH: Final = ord("\\")
 _SPACE: Final = ord(" ")
+_ARGS_BEFORE: Final = U64(int.from_bytes(b'"args": ', "little"))
 _ARGS_KEY: Final = U64(int.from_bytes(b'"args"\0\0', "little"))
 _ARGS_MASK: Final = U64((1 << 48) - 1)
 _MAX_SPACE_STEPS: Final = 64
+
+_KEY, _EVENT_OPEN, _ARGS_OPEN, _ARGS_CLOSE, _EVENT_CLOSE = 1, 2, 3, 4, 5
+_FINE, _COMMA_WANTED, _ILLEGAL = 0, 1, 2
+_PAIRS: Final = np.full(48, _ILLEGAL, np.uint8)
+"""What JSON wants between two tokens that follow each other, by 8 * the first one + the second one."""
+for _pair, _rule in {
+    (_EVENT_OPEN, _KEY): _FINE,
+    (_EVENT_OPEN, _EVENT_CLOSE): _FINE,
+    (_ARGS_OPEN, _KEY): _FINE,
+    (_ARGS_OPEN, _ARGS_CLOSE): _FINE,
+    (_KEY, _KEY): _COMMA_WANTED,
+    (_KEY, _ARGS_OPEN): _FINE,
+    (_KEY, _ARGS_CLOSE): _FINE,
+    (_KEY, _EVENT_CLOSE): _FINE,
+    (_ARGS_CLOSE, _KEY): _COMMA_WANTED,
+    (_ARGS_CLOSE, _EVENT_CLOSE): _FINE,
+    (_EVENT_CLOSE, _EVENT_OPEN): _COMMA_WANTED,
+}.items():
+    _PAIRS[8 * _pair[0] + _pair[1]] = _rule
 
 EVENT_LEVEL: Final = 1
 ARGS_LEVEL: Final = 2
@@ -78,17 +98,38 @@ class Structure:
     array_end: int
 
 
-def find_structure(block: bytes) -> Structure:
-    """Find the structure of a block.
+@dataclass(slots=True)
+class _Skeleton:
+    """The quotes and braces of a block, as far as they belong to events.
 
-    Args:
-        block: Events with the commas between them, with :data:`PAD` blanks before and behind.
-
-    Raises:
-        OddBlockError: The quotes or braces do not pair up.
+    Attributes:
+        mark_at: Position of every quote and every brace of the block.
+        quotes: Which of the marks are quotes.
+        string_start: Opening quote of each string.
+        string_end: Its closing quote.
+        braces: Which of the marks are braces outside of strings.
+        brace_at: Their positions.
+        opens: Which of them are ``{``.
+        depth: How many are open behind each.
+        strings_before: How many strings stand before each.
     """
+
+    text: NDArray[np.uint8]
+    words: NDArray[np.uint64]
+    backslashes: Positions
+    mark_at: Positions
+    quotes: Positions
+    string_start: Positions
+    string_end: Positions
+    braces: Positions
+    brace_at: Positions
+    opens: NDArray[np.bool_]
+    depth: Positions
+    strings_before: Positions
+
+
+def _skeleton(block: bytes) -> _Skeleton:
     text = np.frombuffer(block, np.uint8)
-    words = word_view(text)
     at, char, backslashes = _marks(text)
     is_quote = char == _QUOTE
     quotes = np.flatnonzero(is_quote)
@@ -101,63 +142,85 @@ def find_structure(block: bytes) -> Structure:
     string_start, string_end = at[quotes[0::2]], at[quotes[1::2]]
     opens = char[braces] == _OPEN
     depth = np.cumsum(np.where(opens, 1, -1))
-
-    limit = _end_of_events(at[braces], depth, strings_before, string_start, len(text) - PAD)
-    if limit < len(text) - PAD:
-        kept = np.searchsorted(at[braces], limit)
-        braces, opens, depth, strings_before = braces[:kept], opens[:kept], depth[:kept], strings_before[:kept]
+    brace_at = at[braces]
+    end = len(text) - PAD
+    limit = _end_of_events(brace_at, depth, strings_before, string_start, end)
+    if limit < end:
+        kept = np.searchsorted(brace_at, limit)
+        braces, brace_at, opens, depth = braces[:kept], brace_at[:kept], opens[:kept], depth[:kept]
+        strings_before = strings_before[:kept]
         kept = np.searchsorted(string_start, limit)
         string_start, string_end, quotes = string_start[:kept], string_end[:kept], quotes[: 2 * kept]
     if len(depth) and depth[-1] != 0:
         raise OddBlockError
+    return _Skeleton(
+        text,
+        word_view(text),
+        backslashes,
+        at,
+        quotes,
+        string_start,
+        string_end,
+        braces,
+        brace_at,
+        opens,
+        depth,
+        strings_before,
+    )
 
-    level = _levels(text, words, at[braces], opens, depth, strings_before, string_start, string_end)
-    begins = opens & (level == EVENT_LEVEL)
-    ends = ~opens & (level == 0)
-    start, stop = at[braces[begins]], at[braces[ends]]
 
-    edges = np.concatenate(([0], strings_before, [len(string_start)]))
+def find_structure(block: bytes) -> Structure:
+    """Find the structure of a block.
+
+    Args:
+        block: Events with the commas between them, with :data:`PAD` blanks before and behind.
+
+    Raises:
+        OddBlockError: The quotes or braces do not pair up.
+    """
+    frame = _skeleton(block)
+    text, words = frame.text, frame.words
+    string_start, string_end = frame.string_start, frame.string_end
+    level = _levels(frame)
+    start = frame.brace_at[frame.opens & (level == EVENT_LEVEL)]
+    stop = frame.brace_at[level == 0]
+
+    edges = np.concatenate(([0], frame.strings_before, [len(string_start)]))
     string_level = np.repeat(np.concatenate((np.zeros(1, np.uint8), level)), np.diff(edges))
-    after, hard = _after_strings(text, string_end)
-    is_key = text[after] == _COLON
+    colon, is_key, hard = _colons(text, string_end)
     if level.max(initial=0) >= HIDDEN_LEVEL:
         is_key &= string_level < HIDDEN_LEVEL
     key = np.flatnonzero(is_key)
 
-    visible = level <= ARGS_LEVEL
-    if not visible.all():
-        # A brace that ends a hidden object leaves the level it came back to and is hidden as well.
-        before = np.concatenate((np.zeros(1, np.uint8), level[:-1]))
-        visible &= opens | (before <= ARGS_LEVEL)
-    chosen = np.zeros(len(at), np.bool_)
-    chosen[quotes[2 * key]] = True
-    chosen[braces[visible]] = True
-    token = np.flatnonzero(chosen)
-    token_at, token_char = at[token], char[token]
-    token_is_key = token_char == _QUOTE
+    kind = np.zeros(len(frame.mark_at), np.uint8)
+    kind[frame.quotes[2 * key]] = _KEY
+    kind[frame.braces] = _brace_kinds(frame.opens, level)
+    token = np.flatnonzero(kind)
+    token_at, kind = frame.mark_at[token], kind[token]
+    key_token = np.flatnonzero(kind == _KEY)
+    token_event = np.cumsum(kind == _EVENT_OPEN) - 1
+    key_event = token_event[key_token]
 
-    value_start, value_hard = _skip_space(text, after[key] + 1)
-    value_end, token_odd = _check_between(text, words, token_at, token_char, token_is_key, value_start)
-    starts_event = np.zeros(len(token), np.bool_)
-    starts_event[np.searchsorted(token_at, start)] = True
-    token_event = np.cumsum(starts_event) - 1
+    end, token_odd = _check_between(text, words, token_at, kind)
+    value_start, value_hard = _skip_space(text, colon[key] + 1)
+    value_end = end[key_token]
+    opens_args = np.append(kind[1:], 0)[key_token] == _ARGS_OPEN
+
     odd = np.zeros(len(start) + 1, np.bool_)
     odd[token_event[token_odd]] = True
     # What is wrong behind an event makes the next one odd, so that the text between them is looked at.
-    ends_event = np.searchsorted(token_at, stop)
-    odd[1:] |= token_odd[ends_event]
-    key_event = token_event[token_is_key]
-    if hard.any() or value_hard.any():
-        odd[key_event[value_hard]] = True
-        odd[np.clip(np.searchsorted(start, string_end[hard]) - 1, 0, None)] = True
+    odd[1:] |= token_odd[kind == _EVENT_CLOSE]
+    owner = np.flatnonzero(opens_args)
+    odd[key_event[owner[value_start[owner] != token_at[key_token[owner] + 1]]]] = True
+    odd[key_event[(value_end <= value_start) & ~opens_args]] = True
+    odd[key_event[value_hard]] = True
+    odd[np.clip(np.searchsorted(start, string_end[hard]) - 1, 0, None)] = True
     odd = odd[:-1]
     if len(start) and block[PAD : start[0]].strip(b"\x00\t\n\r "):
         odd[0] = True
 
-    value_string = key + 1
-    followed = value_string < len(string_start)
-    value_string[~followed] = 0
-    holds_string = followed & (string_start[value_string] == value_start) if len(key) else followed
+    value_string = np.minimum(key + 1, len(string_start) - 1)
+    holds_string = string_start[value_string] == value_start
     return Structure(
         text=text,
         words=words,
@@ -166,17 +229,25 @@ def find_structure(block: bytes) -> Structure:
         key_start=string_start[key] + 1,
         key_end=string_end[key],
         value_start=value_start,
-        value_end=value_end[token_is_key],
-        string_end=np.where(holds_string, string_end[value_string] + 1, 0) if len(key) else key,
+        value_end=value_end,
+        string_end=(string_end[value_string] + 1) * holds_string,
         key_event=key_event,
         in_args=string_level[key] == ARGS_LEVEL,
-        opens_args=np.concatenate((~token_is_key[1:], [False]))[token_is_key] & (text[value_start] == _OPEN)
-        if len(key)
-        else followed,
+        opens_args=opens_args,
         odd=odd,
-        backslashes=backslashes,
+        backslashes=frame.backslashes,
         array_end=int(stop[-1]) + 1 if len(stop) else PAD,
     )
+
+
+def _brace_kinds(opens: NDArray[np.bool_], level: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """The token that each brace is; 0 for the braces inside of values."""
+    kinds = np.where(opens, level + (_EVENT_OPEN - EVENT_LEVEL), _EVENT_CLOSE - level).astype(np.uint8)
+    if level.max(initial=0) >= HIDDEN_LEVEL:
+        # A brace that ends a hidden object belongs to that object, whatever level it goes back to.
+        before = np.concatenate((np.zeros(1, np.uint8), level[:-1]))
+        kinds[np.where(opens, level, before) >= HIDDEN_LEVEL] = 0
+    return kinds
 
 
 def _marks(text: NDArray[np.uint8]) -> tuple[Positions, NDArray[np.uint8], Positions]:
@@ -220,30 +291,28 @@ def _end_of_events(
     return limit
 
 
-def _levels(
-    text: NDArray[np.uint8],
-    words: NDArray[np.uint64],
-    brace_at: Positions,
-    opens: NDArray[np.bool_],
-    depth: Positions,
-    strings_before: Positions,
-    string_start: Positions,
-    string_end: Positions,
-) -> NDArray[np.uint8]:
+def _levels(frame: _Skeleton) -> NDArray[np.uint8]:
     """The level behind each brace: 0 between events, in an event, in its arguments, or hidden in some value."""
+    text, words, brace_at, opens, depth = frame.text, frame.words, frame.brace_at, frame.opens, frame.depth
+    string_start, string_end = frame.string_start, frame.string_end
     level = np.minimum(depth, HIDDEN_LEVEL).astype(np.uint8)
     second = np.flatnonzero(opens & (depth == ARGS_LEVEL))
-    owner = strings_before[second] - 1
     if not len(second):
         return level
-    # An object at depth 2 has an event's brace before it, and the string before it may be older than that event.
-    safe = np.maximum(owner, 0)
-    is_args = (owner >= 0) & (string_end[safe] - string_start[safe] == 5)
-    is_args &= (words[string_start[safe]] & _ARGS_MASK) == _ARGS_KEY
-    before, _ = skip_space_back(words, brace_at[second])
-    colon = text[before - 1] == _COLON
-    key_end, _ = skip_space_back(words, before - 1)
-    is_args &= colon & (key_end == string_end[safe] + 1)
+    is_args = words[brace_at[second] - 8] == _ARGS_BEFORE
+    unusual = np.flatnonzero(~is_args)
+    if len(unusual):
+        owner = frame.strings_before[second[unusual]] - 1
+        safe = np.maximum(owner, 0)
+        before, _ = skip_space_back(words, brace_at[second[unusual]])
+        key_end, _ = skip_space_back(words, before - 1)
+        is_args[unusual] = (
+            (owner >= 0)
+            & (string_end[safe] - string_start[safe] == 5)
+            & ((words[string_start[safe]] & _ARGS_MASK) == _ARGS_KEY)
+            & (text[before - 1] == _COLON)
+            & (key_end == string_end[safe] + 1)
+        )
     if is_args.all() and depth.max() <= ARGS_LEVEL:
         return level
     in_args = np.zeros(len(depth), np.bool_)
@@ -253,9 +322,22 @@ def _levels(
     return level
 
 
-def _after_strings(text: NDArray[np.uint8], string_end: Positions) -> tuple[Positions, NDArray[np.bool_]]:
-    """The first character behind each string that is no white space."""
-    return _skip_space(text, string_end + 1)
+def _colons(text: NDArray[np.uint8], string_end: Positions) -> tuple[Positions, NDArray[np.bool_], NDArray[np.bool_]]:
+    """What follows each string.
+
+    Returns:
+        The first position behind it that is no white space; whether a colon stands there, which makes it a key; and
+        whether that position is too far off to be looked for.
+    """
+    after = string_end + 1
+    char = text[after]
+    is_key = char == _COLON
+    hard = np.zeros(len(after), np.bool_)
+    blank = np.flatnonzero(char <= _SPACE)
+    if len(blank):
+        after[blank], hard[blank] = _skip_space(text, after[blank])
+        is_key[blank] = text[after[blank]] == _COLON
+    return after, is_key, hard
 
 
 def _skip_space(text: NDArray[np.uint8], at: Positions) -> tuple[Positions, NDArray[np.bool_]]:
@@ -274,39 +356,33 @@ def _skip_space(text: NDArray[np.uint8], at: Positions) -> tuple[Positions, NDAr
 
 
 def _check_between(
-    text: NDArray[np.uint8],
-    words: NDArray[np.uint64],
-    token_at: Positions,
-    token_char: NDArray[np.uint8],
-    is_key: NDArray[np.bool_],
-    value_start: Positions,
+    text: NDArray[np.uint8], words: NDArray[np.uint64], token_at: Positions, kind: NDArray[np.uint8]
 ) -> tuple[Positions, NDArray[np.bool_]]:
     """What stands between each token (key or brace) and the next one.
 
     Returns:
-        Where the value of each key ends, for tokens that are keys; and which tokens are not followed by what JSON
-        wants: a comma between two pairs and between two events, none elsewhere, and white space.
+        Where the text before the next token, and before the comma in front of that, ends: the end of the value, for
+        keys; and which tokens are not followed by what JSON wants.
     """
     count = len(token_at)
     if not count:
         return token_at, np.zeros(0, np.bool_)
-    following = np.append(token_at[1:], token_at[-1] + 1)
-    following_char = np.append(token_char[1:], _CLOSE)
+    rule = np.zeros(count, np.uint8)
+    rule[:-1] = _PAIRS[(kind[:-1] << np.uint8(3)) + kind[1:]]
+    following = np.empty(count, np.int64)
+    following[:-1] = token_at[1:]
+    following[-1] = token_at[-1] + 1
     end, done = skip_space_back(words, following)
-    wants_comma = (following_char == _QUOTE) & (token_char != _OPEN)
-    wants_comma |= (following_char == _OPEN) & (token_char == _CLOSE)
-    odd = ~done
-    odd |= wants_comma & (text[end - 1] != _COMMA)
-    end = end - wants_comma
-    blank = np.flatnonzero(wants_comma & (text[end - 1] <= _SPACE))
+    odd = rule == _ILLEGAL
+    odd |= ~done
+    comma = np.flatnonzero(rule == _COMMA_WANTED)
+    before = end[comma] - 1
+    odd[comma[text[before] != _COMMA]] = True
+    blank = np.flatnonzero(text[before - 1] <= _SPACE)
     if len(blank):
-        end[blank], done = skip_space_back(words, end[blank])
-        odd[blank] |= ~done
-    odd |= ~is_key & (end != token_at + 1)
-    value_at = np.zeros(count, np.int64)
-    value_at[is_key] = value_start
-    opens_args = is_key & (following_char == _OPEN)
-    odd |= opens_args & (value_at != following)
-    odd |= (token_char == _OPEN) & (following_char == _OPEN)
-    odd |= is_key & ~opens_args & (end <= value_at)
+        before[blank], done = skip_space_back(words, before[blank])
+        odd[comma[blank[~done]]] = True
+    end[comma] = before
+    brace = np.flatnonzero(kind != _KEY)
+    odd[brace[end[brace] != token_at[brace] + 1]] = True
     return end, odd

@@ -11,12 +11,12 @@ from typing import Final
 from traceview.timeline import Count
 
 KINDS: Final[dict[str, str]] = {
-    "repaired-backslash": "A string holds single backslashes that are no JSON escapes (a Windows path): kept as is.",
+    "repaired-backslash": "A string holds backslashes that are no JSON escapes (a Windows path): kept literally.",
     "repaired-quote": "A string holds quotes that were not escaped: they were taken as part of the text.",
     "repaired-utf8": "Bytes that are not UTF-8 were replaced by U+FFFD.",
     "repaired-surrogate": "Half of a surrogate pair in a name was replaced by U+FFFD.",
     "repaired-word": "A bare word that is no JSON (inf, nan, N/A, NaN) stands where a value should: taken as null.",
-    "repaired-number": "A number that is no JSON number (0.-01, 007, +5): its meaning was kept, else null.",
+    "repaired-number": "A number that is no JSON number (0.-01, 007, +5): its meaning was kept, or null.",
     "repaired-comma": "A comma too many or too few was passed over.",
     "repaired-time-in-quotes": "ts or dur is a number inside quotes: read as the number.",
     "repaired-deep-value": "An argument is nested too deeply to check: its text was kept as it is.",

@@ -80,8 +80,7 @@ def decode_string(raw: str) -> tuple[str, str | None]:
     r"""The text between the quotes of a JSON string as the writer meant it.
 
     Older writers did not escape the backslashes of Windows paths. Such text is kept as it stands.
-    ``torch\nn\functional.py(8): f`` would even decode, but a line feed or form feed inside a Python frame name never is
-    what was meant.
+    ``torch\nn\functional.py(8): f`` would even decode, but a line feed in the name of a Python frame is never meant.
 
     Args:
         raw: What stands between the quotes.

@@ -1,0 +1,185 @@
+"""Measure how fast and how large loading a trace is, next to other tools, on the same file in the same run.
+
+    python benchmarks/load.py                    200 MB
+    python benchmarks/load.py --gb               200 MB and 1 GB
+    python benchmarks/load.py --source t.json.gz --append
+
+Every measurement runs in a process of its own; the order alternates, so that a slow minute of the machine hits all.
+A peer that is not installed is skipped and named. HolisticTraceAnalysis needs pandas versions of its own: install it
+with pip into a virtual environment and pass the interpreter of that with ``--hta-python``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from make_large import write_large
+
+RESULTS = Path(__file__).with_name("RESULTS.md")
+
+PEERS = {
+    "traceview.load": """
+import traceview
+result = traceview.load(path)
+""",
+    "traceview reader only": """
+import pathlib
+from traceview.parsers.kineto.reader import read
+result = read(pathlib.Path(path))
+""",
+    "orjson.loads": """
+import orjson
+data = open(path, "rb").read()
+begin()
+result = orjson.loads(data)
+""",
+    "orjson + polars": """
+import orjson, polars
+events = orjson.loads(open(path, "rb").read())["traceEvents"]
+flat = [
+    {**{k: v for k, v in e.items() if k != "args"}, **{f"args.{k}": v for k, v in e.get("args", {}).items()}}
+    for e in events
+]
+names = {k: None for e in flat for k in e}
+result = polars.DataFrame({n: polars.Series([e.get(n) for e in flat], strict=False) for n in names})
+""",
+    "HolisticTraceAnalysis": """
+from hta.trace_analysis import TraceAnalysis
+result = TraceAnalysis(trace_files={0: path}, trace_dir="")
+""",
+}
+"""The code of each way of loading. The clock starts before its imports, or where it calls begin()."""
+
+WRAPPER = """
+import json, resource, sys, time
+path = sys.argv[1]
+started = time.perf_counter()
+def begin():
+    global started
+    started = time.perf_counter()
+{code}
+seconds = time.perf_counter() - started
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+print("RESULT " + json.dumps([seconds, peak]))
+"""
+
+
+@dataclass
+class Measured:
+    """What was measured of one way of loading."""
+
+    seconds: list[float] = field(default_factory=list)
+    peaks: list[int] = field(default_factory=list)
+    failure: str = ""
+
+
+def measure(code: str, python: str, path: Path, timeout: int) -> tuple[float, int] | str:
+    """Seconds and peak resident bytes, or why there are none."""
+    command = [python, "-c", WRAPPER.format(code=code), str(path)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
+    except subprocess.TimeoutExpired:
+        return f"took longer than {timeout} s"
+    except OSError as error:
+        return str(error)
+    for line in done.stdout.splitlines():
+        if line.startswith("RESULT "):
+            seconds, peak = json.loads(line.removeprefix("RESULT "))
+            return float(seconds), int(peak)
+    lines = done.stderr.strip().splitlines() or ["ended without a result"]
+    return lines[-1]
+
+
+def run(path: Path, repeats: int, pythons: dict[str, str], timeout: int) -> dict[str, Measured]:
+    """Measure every way of loading ``path`` several times, in turn."""
+    results = {name: Measured() for name in PEERS}
+    for _ in range(repeats):
+        for name, code in PEERS.items():
+            if results[name].failure:
+                continue
+            outcome = measure(code, pythons.get(name, sys.executable), path, timeout)
+            if isinstance(outcome, str):
+                results[name].failure = outcome
+            else:
+                results[name].seconds.append(outcome[0])
+                results[name].peaks.append(outcome[1])
+    return results
+
+
+def table(path: Path, events: int, results: dict[str, Measured]) -> str:
+    """The results as a Markdown table."""
+    size = path.stat().st_size
+    own = min(results["traceview.load"].seconds, default=None) or min(
+        results["traceview reader only"].seconds, default=None
+    )
+    lines = [
+        f"{size / 1e6:.0f} MB, {events} events; best and median of {max(len(r.seconds) for r in results.values())}",
+        "",
+        "| | best s | median s | of traceview's best | peak MB | of the file size |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, result in results.items():
+        if result.failure or not result.seconds:
+            lines.append(f"| {name} | skipped: {result.failure} | | | | |")
+            continue
+        best, peak = min(result.seconds), max(result.peaks)
+        ratio = f"{best / own:.2f}" if own else ""
+        lines.append(
+            f"| {name} | {best:.2f} | {statistics.median(result.seconds):.2f} | {ratio} "
+            f"| {peak / 1e6:.0f} | {peak / size:.2f} |"
+        )
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--source", type=Path, help="trace whose events are repeated")
+    parser.add_argument("--mb", type=int, default=200)
+    parser.add_argument("--gb", action="store_true", help="measure 1000 MB as well")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--timeout", type=int, default=600, help="seconds, for each measurement")
+    parser.add_argument("--hta-python", default=sys.executable, help="interpreter that has HolisticTraceAnalysis")
+    parser.add_argument("--append", action="store_true", help=f"append the tables to {RESULTS.name}")
+    options = parser.parse_args()
+    source = options.source or default_source()
+    pythons = {"HolisticTraceAnalysis": options.hta_python}
+    with tempfile.TemporaryDirectory() as folder:
+        for megabytes in [options.mb, *([1000] if options.gb else [])]:
+            path = Path(folder) / f"trace_{megabytes}.json"
+            events = write_large(source, path, megabytes * 1_000_000)
+            text = table(path, events, run(path, options.repeats, pythons, options.timeout))
+            path.unlink()
+            print(f"{source.name} repeated: {text}\n", flush=True)
+            if options.append:
+                append(source.name, text)
+
+
+def default_source() -> Path:
+    """A real trace, from the folder that the tests use, too."""
+    corpus = Path(os.environ.get("TRACEVIEW_CORPUS") or Path(__file__).resolve().parents[2] / "shared" / "corpus")
+    source = corpus / "pytorch" / "owlv2-large-h100.json.gz"
+    if not source.is_file():
+        raise SystemExit("no trace to repeat: pass one with --source, or set TRACEVIEW_CORPUS")
+    return source
+
+
+def append(source: str, text: str) -> None:
+    """Add a table to the results, with date and machine."""
+    machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    with RESULTS.open("a", encoding="utf-8") as file:
+        file.write(f"\n## {dt.datetime.now(dt.UTC).date()}, {machine}\n\n{source} repeated: {text}\n")
+
+
+if __name__ == "__main__":
+    main()
