@@ -26,7 +26,6 @@ Scope and sources
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
@@ -34,6 +33,7 @@ import polars as pl
 from traceview.findings import Confidence, Finding, Severity
 from traceview.rules.kernel_evidence import HINT_SHARE, Advice, kernel_finding, plural, share_of_busy
 from traceview.rules.matrix_kernels import NEW_MATRIX_UNITS
+from traceview.rules.recorded_shapes import first_shape
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,6 +50,7 @@ LONG_QUERY: Final = 1024
 SAVED_SHARE: Final = 0.5
 """Twice as fast is the most that the source measured."""
 
+_DENSE_RANK: Final = 4
 _ADVICE: Final = Advice(
     code=CODE,
     fix="Try cuDNN attention (SDPBackend.CUDNN_ATTENTION) or FlashAttention-3/4 for these calls.",
@@ -84,8 +85,8 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 def _query_length(op: str, dims: str) -> int:
     """Length of the query; 0 if the dims are not those of dense attention."""
-    query: object = next(iter(json.loads(dims)), [])
-    if not isinstance(query, list) or len(query) != 4:
+    query = first_shape(dims)
+    if query is None or len(query) != _DENSE_RANK:
         return 0
     # The inner op takes (batch, length, heads, head dimension), the outer one (batch, heads, length, head dimension).
-    return int(query[1 if op.endswith("_flash_attention_forward") else 2])
+    return query[1 if op.endswith("_flash_attention_forward") else 2]

@@ -24,13 +24,13 @@ Scope and sources
 
 from __future__ import annotations
 
-import json
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from traceview.findings import Confidence, Finding, Severity
 from traceview.rules.attention_evidence import evidence_lines, timing
 from traceview.rules.kernel_evidence import WORTH_SHARE, plural
+from traceview.rules.recorded_shapes import first_shape
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,6 +42,7 @@ CODE: Final = "TV107"
 NAME: Final = "attention-padded-head"
 SEVERITY: Final = Severity.INFO
 
+_FEWEST_DIMENSIONS: Final = 3
 _KERNEL_HEAD: Final = re.compile(r"Flash_(?:fwd|bwd)_kernel_traits<(?:\(int\))?(\d+)")
 
 
@@ -73,11 +74,8 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 
 def _recorded_head(row: Dispatch) -> int | None:
-    if not row.inputs or not row.inputs["dims"]:
-        return None
-    query: Any = next(iter(json.loads(row.inputs["dims"])), None)
-    is_shape = isinstance(query, list) and len(query) >= 3 and all(isinstance(size, int) for size in query)
-    return query[-1] if is_shape else None
+    query = first_shape(row.inputs["dims"] if row.inputs else None)
+    return query[-1] if query and len(query) >= _FEWEST_DIMENSIONS else None
 
 
 def _kernel_head(row: Dispatch) -> int | None:

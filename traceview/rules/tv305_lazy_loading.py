@@ -54,7 +54,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         loads = steady.within(loads)
     of_ns = steady.span_ns if steady else facts.span_ns
     cost_ns = host_union_ns(loads)
-    if not loads.height or cost_ns < SHARE_OF_TIME * of_ns:
+    if not cost_ns or cost_ns < SHARE_OF_TIME * of_ns:
         return
     names = loads["name"].value_counts(sort=True, name="n")
     yield Finding(

@@ -52,7 +52,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         return
     lookups = steady.within(named(facts.timeline, ("op", "annotation"), _LOOKUP))
     cost_ns = host_union_ns(lookups)
-    if not lookups.height or cost_ns < SHARE_OF_STEPS * steady.span_ns:
+    if not cost_ns or cost_ns < SHARE_OF_STEPS * steady.span_ns:
         return
     yield Finding(
         code=CODE,

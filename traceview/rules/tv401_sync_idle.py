@@ -53,7 +53,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     """One finding for all waits."""
     costs = wait_costs(facts)
     cost_ns = int(costs["cost_ns"].sum())
-    if not costs.height or cost_ns < SHARE_OF_SPAN * facts.span_ns:
+    if not cost_ns or cost_ns < SHARE_OF_SPAN * facts.span_ns:
         return
     events = facts.timeline.events
     names = events.select(name=pl.col("name").cast(pl.String), wait_id="id", op_id="op_id")

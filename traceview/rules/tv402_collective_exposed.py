@@ -52,7 +52,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     devices = busy(facts.timeline)
     cost_ns = sum(device.exposed_communication_ns for device in devices)
     span_ns = sum(device.span_ns for device in devices)
-    if cost_ns < SHARE_OF_SPAN * span_ns:
+    if not cost_ns or cost_ns < SHARE_OF_SPAN * span_ns:
         return
     total_ns = sum(device.communication_ns for device in devices)
     yield Finding(

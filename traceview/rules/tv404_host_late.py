@@ -68,7 +68,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         cost_ns=pl.max_horizontal(idle_ns - pl.col("cost_ns").fill_null(0) - pl.Series(compiling), 0)
     )
     cost_ns = int(late["cost_ns"].sum())
-    if cost_ns < SHARE_OF_SPAN * facts.span_ns:
+    if not cost_ns or cost_ns < SHARE_OF_SPAN * facts.span_ns:
         return
     short = late.filter(pl.col("end_ns") - pl.col("start_ns") <= SHORT_NS)
     long = late.filter(pl.col("end_ns") - pl.col("start_ns") > SHORT_NS)

@@ -52,7 +52,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     if not copies.height:
         return
     cost_ns = _exposed_ns(facts.work, copies)
-    if cost_ns < SHARE_OF_SPAN * facts.span_ns:
+    if not cost_ns or cost_ns < SHARE_OF_SPAN * facts.span_ns:
         return
     groups = copies.group_by("name").agg(
         pl.len().alias("count"),

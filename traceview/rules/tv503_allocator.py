@@ -56,7 +56,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         return
     calls = steady.within(named(facts.timeline, ("api",), _CALLS))
     cost_ns = host_union_ns(calls)
-    if not calls.height or cost_ns < SHARE_OF_STEPS * steady.span_ns:
+    if not cost_ns or cost_ns < SHARE_OF_STEPS * steady.span_ns:
         return
     names = calls.group_by("name").agg(pl.len().alias("count"), pl.col("dur_ns").sum())
     yield Finding(
