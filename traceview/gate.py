@@ -25,6 +25,7 @@ from traceview.expectations.model import Context, ExpectationResult, Policy, Res
 from traceview.expectations.pieces import Pieces
 from traceview.expectations.vocabulary import spelled_out
 from traceview.findings import Finding, Severity
+from traceview.quantities import percent
 from traceview.rules.base import Facts
 from traceview.rules.catalogue import RULES
 
@@ -240,7 +241,7 @@ def _as_recorded(timeline: Timeline, table: DispatchTable) -> tuple[Verdict, str
         )
     if table.unknown_ns > BLIND_SHARE * kernel_ns:
         return Verdict.INCONCLUSIVE, (
-            f"no attention was found, but {table.unknown_ns / kernel_ns:.1%} of device time is in kernels that are "
+            f"no attention was found, but {percent(table.unknown_ns / kernel_ns)} of device time is in kernels that are "
             f"not identified (such as {table.unknown_names[0][:80]})"
         )
     return Verdict.PASS, (

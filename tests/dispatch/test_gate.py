@@ -74,7 +74,7 @@ def test_identified_work_without_attention_passes_and_says_so() -> None:
 def test_too_much_unidentified_work_could_hide_attention() -> None:
     result = judged(kernel(GEMM, 0, 90), kernel("who_knows", 90, 100))
     assert result.exit_code is ExitCode.INCONCLUSIVE
-    assert "10.0% of device time is in kernels that are not identified (such as who_knows)" in result.summary
+    assert "10.0 % of device time is in kernels that are not identified (such as who_knows)" in result.summary
 
 
 def test_a_file_that_is_cut_off_proves_no_absence() -> None:
@@ -100,5 +100,5 @@ def test_findings_carry_place_cost_and_evidence() -> None:
     (finding,) = result.findings
     assert finding.where == "Attention, models/eager.py(14): attention"
     assert finding.cost_ns == 30_000
-    assert finding.title == "1 SDPA call fell back to math: 0.030 ms of device time, 100.0% of busy time"
+    assert finding.title == "1 SDPA call fell back to math: 0.030 ms of device time, 100.0 % of busy time"
     assert finding.evidence == ("1 × aten::scaled_dot_product_attention: an op that only this path calls is recorded",)

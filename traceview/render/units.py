@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from traceview import quantities
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -48,13 +50,7 @@ def durations(values_ns: Iterable[int | None], *, short: bool = False) -> tuple[
 
 def percent(share: float | None) -> str:
     """A share of one in per cent; ``<0.1 %`` is said of what would round to nothing, ``-`` of what is not known."""
-    if share is None:
-        return "-"
-    if 0 < share < 0.0005:
-        return "<0.1 %"
-    # What is not all must not be shown as all.
-    shown = min(share * 100, 99.9) if 0.9995 <= share < 1 else share * 100
-    return f"{shown:.1f} %"
+    return "-" if share is None else quantities.percent(share)
 
 
 def counted(n: int, noun: str, plural: str = "") -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from traceview.callers import caller
+from traceview.quantities import percent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -33,7 +34,7 @@ def timing(facts: Facts, rows: Sequence[Dispatch]) -> Cost:
     host_ns = sum(row.host_ns or 0 for row in rows)
     busy_ns = facts.table.busy_ns
     if device_ns and busy_ns:
-        words = f": {device_ns / 1e6:.3f} ms of device time, {device_ns / busy_ns:.1%} of busy time"
+        words = f": {device_ns / 1e6:.3f} ms of device time, {percent(device_ns / busy_ns)} of busy time"
     elif host_ns:
         words = f": {host_ns / 1e6:.3f} ms on the CPU"
     else:

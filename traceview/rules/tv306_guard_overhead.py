@@ -27,6 +27,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from traceview.findings import Confidence, Finding, Severity
+from traceview.quantities import percent
 from traceview.rules.host_evidence import host_union_ns, named
 from traceview.rules.kernel_evidence import milliseconds, places
 
@@ -57,7 +58,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     yield Finding(
         code=CODE,
         severity=Severity.INFO,
-        title=f"Checking guards took {milliseconds(cost_ns)} on the host, {cost_ns / steady.span_ns:.1%} of the steps",
+        title=f"Checking guards took {milliseconds(cost_ns)} on the host, {percent(cost_ns / steady.span_ns)} of the steps",
         where=places(facts, lookups["id"]),
         evidence=(f"{lookups.height:,} lookups in {steady.steps.height:,} steps",),
         cost_ns=cost_ns,

@@ -31,6 +31,7 @@ import polars as pl
 
 from traceview import intervals
 from traceview.findings import Confidence, Finding, Severity
+from traceview.quantities import percent
 from traceview.rules.device_work import union_ns
 from traceview.rules.kernel_evidence import milliseconds, shortened
 
@@ -68,7 +69,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     yield Finding(
         code=CODE,
         severity=Severity.WARNING,
-        title=f"The device waited between programs for {milliseconds(cost_ns)}, {cost_ns / span_ns:.1%} of the span",
+        title=f"The device waited between programs for {milliseconds(cost_ns)}, {percent(cost_ns / span_ns)} of the span",
         where=", ".join(shortened(name, 60) for name in names["name"].head(3)),
         evidence=(
             f"{milliseconds(gap_ns)} between {runs:,} module runs",

@@ -31,6 +31,7 @@ import polars as pl
 
 from traceview import intervals
 from traceview.findings import Confidence, Finding, Severity
+from traceview.quantities import percent
 from traceview.rules.kernel_evidence import milliseconds, places, shortened
 from traceview.rules.waits import wait_costs
 
@@ -76,7 +77,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         code=CODE,
         severity=Severity.INFO,
         title=f"The device waited for late launches for {milliseconds(cost_ns)}, "
-        f"{cost_ns / facts.span_ns:.1%} of the recorded span",
+        f"{percent(cost_ns / facts.span_ns)} of the recorded span",
         where=places(facts, late.sort("cost_ns", descending=True)["launch_id"]),
         evidence=(
             f"{short.height:,} stretches up to 0.1 ms: {milliseconds(int(short['cost_ns'].sum()))} (launching ops)",
