@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def percent(share: float) -> str:
-    """A share of one in per cent: ``"73.1 %"``. What is not all is not shown as all, what is something not as nothing."""
+    """A share of one, e.g. ``"73.1 %"``; what is not all is not shown as all, what is something not as nothing."""
     if 0 < share < 0.0005:
         return "<0.1 %"
     shown = min(share * 100, 99.9) if 0.9995 <= share < 1 else share * 100

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from traceview import quantities
+from traceview.findings import CostOf
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -56,3 +57,11 @@ def percent(share: float | None) -> str:
 def counted(n: int, noun: str, plural: str = "") -> str:
     """``1 device``, ``2,048 events``."""
     return f"{n:,} {noun if n == 1 else plural or noun + 's'}"
+
+
+def saving(cost_ns: int, cost_of: CostOf, busy_ns: int) -> str:
+    """What a fix can save at most; only device time is set against the busy time, which a host can exceed."""
+    if cost_of is not CostOf.DEVICE:
+        return f"at most {duration(cost_ns)} of {cost_of.value} can be saved"
+    share = f", {percent(cost_ns / busy_ns)} of the busy time" if busy_ns else ""
+    return f"at most {duration(cost_ns)} can be saved{share}"

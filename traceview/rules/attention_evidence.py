@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from traceview.callers import caller
 from traceview.quantities import percent
+from traceview.reasons import Role
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -57,6 +58,26 @@ def evidence_lines(rows: Sequence[Dispatch]) -> tuple[str, ...]:
     if len(rows) > _MAX_LINES:
         lines.append(f"and {len(rows) - _MAX_LINES} more input signatures")
     return tuple(lines)
+
+
+def why_not_fused(rows: Sequence[Dispatch]) -> tuple[str, ...]:
+    """Why PyTorch took no fused backend, one line per set of rules; empty if the rulebook says nothing of the rows."""
+    groups: dict[tuple[str, ...], list[Dispatch]] = {}
+    for row in rows:
+        said = tuple(reason.rule for reason in row.reasons if reason.role in (Role.CAUSE, Role.ORDER))
+        if said:
+            groups.setdefault(said, []).append(row)
+    lines = []
+    for group in groups.values():
+        count = sum(row.count for row in group)
+        causes = [reason for reason in group[0].reasons if reason.role is Role.CAUSE]
+        if causes:
+            refusals = (f"{one.detail.backends[0]} by {one.rule} ({one.detail.facts})" for one in causes)
+            why = f"refused: {', '.join(refusals)}"
+        else:
+            why = next(reason.text for reason in group[0].reasons if reason.role is Role.ORDER)
+        lines.append(f"{count:,} call{'s' if count != 1 else ''}, {why}")
+    return tuple(lines[:_MAX_LINES])
 
 
 def by_cause(rows: Sequence[Dispatch], proven: Callable[[Dispatch], bool]) -> Iterator[tuple[bool, list[Dispatch]]]:

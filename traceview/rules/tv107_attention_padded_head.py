@@ -69,7 +69,8 @@ def check(facts: Facts) -> Iterator[Finding]:
             evidence=evidence_lines(rows),
             cost_ns=padding_ns,
             confidence=Confidence.SOURCED,
-            fix=f"Choose a head dimension with a kernel of its own: {percent(1 - recorded / kernel)} of the work is lost.",
+            fix="Choose a head dimension with a kernel of its own: "
+            f"{percent(1 - recorded / kernel)} of the work is lost.",
             false_alarm_if="the calls are too short to be bound by matrix work",
         )
 

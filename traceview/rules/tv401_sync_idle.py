@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from traceview.findings import Confidence, Finding, Severity
+from traceview.findings import Confidence, CostOf, Finding, Severity
 from traceview.quantities import percent
 from traceview.rules.kernel_evidence import milliseconds, places, plural
 from traceview.rules.waits import wait_costs
@@ -79,6 +79,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         where=places(facts, costs.sort("cost_ns", descending=True)["wait_id"]),
         evidence=lines,
         cost_ns=cost_ns,
+        cost_of=CostOf.IDLE,
         confidence=Confidence.INFERRED,
         fix="Read values later and together, keep conditions on the device, and copy without blocking.",
         false_alarm_if="the value decides what runs next, so that the host has to wait for it",
