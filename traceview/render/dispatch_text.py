@@ -7,21 +7,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.text import Text
 
-from traceview.reasons import Role
 from traceview.render.conditions import write_conditions
 from traceview.render.names import kernel_name
 from traceview.render.page import Column, Page
 from traceview.render.units import counted, duration, durations, percent, saving
+from traceview.render.why import write_why
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from traceview.dispatch import Dispatch
     from traceview.errors import ExitCode
     from traceview.expectations.model import ExpectationResult
     from traceview.findings import Finding
     from traceview.gate import CheckResult
-    from traceview.reasons import Reason
     from traceview.report import ImportSummary, TraceInfo
 
 STYLES: Final = {
@@ -39,18 +38,6 @@ OTHER_ROWS: Final = 8
 """Rows of work other than attention; the rest is in the JSON and in ``traceview kernels``."""
 
 MOST_EVIDENCE: Final = 4
-
-MOST_STORIES: Final = 3
-
-STORY: Final = {
-    Role.CAUSE: "refused",
-    Role.ALSO: "refused",
-    Role.OPEN: "cannot tell",
-    Role.ALLOWED: "allowed",
-    Role.NOT_EXCLUDED: "not excluded",
-    Role.ORDER: "so",
-}
-"""What of a row's reasons is shown, in this order, and under which name."""
 
 
 def write_check(
@@ -82,7 +69,7 @@ def write_check(
         if len(attention) > limit:
             page.remark(f"{counted(len(attention) - limit, 'more row')}: --limit {len(attention)} shows all.")
         _write_kernels(page, attention)
-        _write_why(page, [row for row in attention if row.verdict == "slow"])
+        write_why(page, [row for row in attention if row.verdict == "slow"])
     others = [row for row in result.table.dispatches if row.family != "attention"]
     if others:
         page.heading("Other device work")
@@ -140,7 +127,7 @@ def _write_attention(page: Page, rows: Sequence[Dispatch]) -> None:
                 f"{row.count:,}",
                 time,
                 percent(row.share),
-                _implementation(row),
+                implementation(row),
                 _known_by(row),
                 shapes(row.inputs, tensors=2),
             ]
@@ -163,7 +150,7 @@ def _known_by(row: Dispatch) -> str:
     return row.evidence if row.attribution == "attributed" else f"{row.evidence}, {row.attribution}"
 
 
-def _implementation(row: Dispatch) -> str:
+def implementation(row: Dispatch) -> str:
     """``flash-2 (pytorch)``, ``math``, ``flash-2 backward (pytorch)``."""
     parts = [row.implementation or "-"]
     if row.direction == "backward":
@@ -190,42 +177,6 @@ def _write_kernels(page: Page, rows: Sequence[Dispatch]) -> None:
         ],
         blank=False,
     )
-
-
-def _write_why(page: Page, rows: Sequence[Dispatch]) -> None:
-    """Why no fused backend took the slow calls, each story once."""
-    stories: dict[tuple[tuple[str, str], ...], int] = {}
-    for row in rows:
-        story = tuple(_story(row))
-        if story:
-            stories[story] = stories.get(story, 0) + row.count
-    if not stories:
-        return
-    page.heading("Why the slow calls were not fused")
-    for at, (story, count) in enumerate(list(stories.items())[:MOST_STORIES]):
-        page.facts([("calls", f"{count:,}"), *story], blank=at > 0)
-    if len(stories) > MOST_STORIES:
-        page.remark(f"{counted(len(stories) - MOST_STORIES, 'more set')} of rules: traceview explain lists all.")
-    page.remark("traceview explain shows the sources of these rules and what to change.")
-
-
-def _story(row: Dispatch) -> Iterator[tuple[str, str]]:
-    """The rules that speak about a row; the recorded facts they rest on are in the finding."""
-    last = ""
-    for role, name in STORY.items():
-        for reason in row.reasons:
-            if reason.role is role:
-                yield (name if name != last else "", rule_words(reason))
-                last = name
-
-
-def rule_words(reason: Reason) -> str:
-    """``flash by F1: Flash attention takes half-precision inputs only, all three of one dtype.``."""
-    if not reason.detail.statement:
-        return reason.text
-    backends = ", ".join(reason.detail.backends)
-    tried = ", if it is tried before," if reason.role is Role.ALSO else ""
-    return f"{backends}{tried} by {reason.rule}: {reason.detail.statement}"
 
 
 def _write_others(page: Page, rows: Sequence[Dispatch]) -> None:
