@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
-from traceview.attention import SLOW, UNTOLD
+from traceview.attention import SLOW, UNTOLD, Evidence
 from traceview.callers import caller
 from traceview.dispatch import dispatch_table
 from traceview.eligibility import read_call
@@ -72,6 +72,11 @@ class Explained:
     def cost_ns(self) -> int | None:
         """Upper bound of the device time that a fix can save, ns; ``None`` if nothing slow is proven."""
         return self.device_ns if self.first.implementation in SLOW and self.device_ns else None
+
+    @property
+    def proven(self) -> bool:
+        """Whether what ran is recorded, and not concluded from the order of kernels."""
+        return self.first.evidence != Evidence.ORDER.value
 
     @property
     def reasons(self) -> tuple[Reason, ...]:

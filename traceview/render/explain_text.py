@@ -34,6 +34,10 @@ _STORY: Final = (
     ((Role.ORDER,), "so"),
     ((Role.MEANS,), "it means"),
 )
+_BY_HAND: Final = (
+    "scaled_dot_product_attention was not called, so there was no backend to choose: the code writes attention out, or "
+    "took its eager branch whatever the flag said"
+)
 _TOLD: Final = ("TV101", "TV102", "TV103")
 """Rules whose finding is the story itself."""
 
@@ -74,27 +78,23 @@ def _answer(found: Explanations) -> str:
             if found.table.dispatches
             else "The trace has no device work and no op that asks for attention: there is nothing to explain."
         )
-    slow = [one for one in found.explained if one.first.implementation in SLOW]
-    untold = sum(one.count for one in found.explained if one.first.implementation in UNTOLD)
     parts = []
-    if slow:
-        count = sum(one.count for one in slow)
-        spent = sum(one.device_ns for one in slow)
-        cost = f": {duration(spent)} of device time{_share(spent, found.table.busy_ns)}" if spent else ""
-        parts.append(f"{count:,} of {counted(total, 'attention call')} took a slow path{cost}")
+    for proven, words in ((True, "took a slow path"), (False, "seem to have taken a slow path")):
+        slow = [one for one in found.explained if one.first.implementation in SLOW and one.proven is proven]
+        if slow:
+            spent = sum(one.device_ns for one in slow)
+            cost = f": {duration(spent)} of device time{_share(spent, found.table.busy_ns)}" if spent else ""
+            parts.append(f"{sum(one.count for one in slow):,} of {counted(total, 'attention call')} {words}{cost}")
+    untold = sum(one.count for one in found.explained if one.first.implementation in UNTOLD)
     if untold:
-        parts.append(f"of {untold:,} of {counted(total, 'attention call')} the trace does not tell what ran")
-    surprising = sum(
-        one.count for one in found.explained if not one.expected and one.first.implementation not in (*SLOW, *UNTOLD)
-    )
+        parts.append(f"the trace does not tell what ran for {untold:,} of {counted(total, 'attention call')}")
+    others = [one for one in found.explained if one.first.implementation not in (*SLOW, *UNTOLD)]
+    surprising = sum(one.count for one in others if not one.expected)
     if surprising:
-        parts.append(f"{surprising:,} ran fused, but not on the backend that comes first")
+        calls = f"{surprising:,} of {counted(total, 'attention call')}"
+        parts.append(f"{calls} ran fused, but not on the backend that is tried first")
     if not parts:
-        return (
-            f"All {counted(total, 'attention call')} ran as expected."
-            if total > 1
-            else "The attention call ran as expected."
-        )
+        return f"All {total:,} attention calls ran fused." if total > 1 else "The attention call ran fused."
     answer = "; ".join(parts)
     return f"{answer[0].upper()}{answer[1:]}."
 
@@ -113,6 +113,8 @@ def _write_story(page: Page, one: Explained, busy_ns: int) -> None:
     lines = [("asked", _asked(one)), ("called at", one.where or ""), ("got", _got(one, page.width))]
     for roles, name in _STORY:
         lines += [(name if at == 0 else "", _sentence(reason)) for at, reason in enumerate(one.of(*roles))]
+    if first.implementation == "unfused":
+        lines.append(("so", _BY_HAND))
     lines.append(("costs", _costs(one, busy_ns)))
     lines += [("change" if at == 0 else "", line) for at, line in enumerate(one.change)]
     lines += [("source" if at == 0 else "", line) for at, line in enumerate(_sources(one.reasons))]
@@ -169,10 +171,12 @@ def _sources(reasons: Sequence[Reason]) -> Iterator[str]:
 def _write_expected(page: Page, rows: Sequence[Explained], limit: int, *, attention: bool) -> None:
     if not rows:
         return
-    page.heading("As expected" if attention else "What ran")
-    unit, times = durations(one.device_ns for one in rows[:limit])
+    page.heading("Ran as expected" if attention else "What ran")
+    shown = rows[:limit]
+    on_device = any(one.device_ns for one in shown)
+    unit, times = durations(one.device_ns if on_device else one.host_ns for one in shown)
     by_op: dict[str, list[list[str]]] = {}
-    for one, time in zip(rows[:limit], times, strict=True):
+    for one, time in zip(shown, times, strict=True):
         shares = [row.share for row in one.rows if row.share is not None]
         by_op.setdefault(one.first.op or "op not recorded", []).append(
             [
@@ -186,7 +190,7 @@ def _write_expected(page: Page, rows: Sequence[Explained], limit: int, *, attent
     page.table(
         [
             Column("calls" if attention else "kernels", number=True),
-            Column(f"device {unit}", number=True),
+            Column(f"{'device' if on_device else 'host'} {unit}", number=True),
             Column("of busy", number=True),
             Column("implementation"),
             Column("inputs", name=True),
