@@ -111,7 +111,7 @@ def eligibility_reasons(explanation: Explanation) -> tuple[Reason, ...]:
 def changes(reasons: Iterable[Reason]) -> tuple[str, ...]:
     """What to change so that a faster backend takes a call: one line per backend, with the rules it meets then.
 
-    Without a rule that refuses, the settings that no trace records are what is left to look at.
+    Where no rule refuses and none is open, the settings that no trace records are what is left to look at.
 
     Args:
         reasons: Those of one call, or of several.
@@ -126,7 +126,9 @@ def changes(reasons: Iterable[Reason]) -> tuple[str, ...]:
             f"{backend}: {'; '.join(f'{fix} ({rule})' for rule, fix in fixes.items())}."
             for backend, fixes in by_backend.items()
         )
-    hidden = {one.rule: one.detail.fix for one in given if one.role in (Role.OPEN, Role.NOT_EXCLUDED)}
+    if any(one.role is Role.OPEN for one in given):
+        return ()
+    hidden = {one.rule: one.detail.fix for one in given if one.role is Role.NOT_EXCLUDED}
     return tuple(f"{fix.rstrip('.')} ({rule})." for rule, fix in hidden.items() if fix)
 
 

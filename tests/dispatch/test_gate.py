@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from authored_timeline import Event, host, kernel, launch, op, timeline
 from traceview.errors import ExitCode
+from traceview.expectations.model import Context
 from traceview.findings import Severity
 from traceview.gate import CheckResult, Verdict, check
 from traceview.timeline import ImportReport
@@ -42,6 +43,25 @@ def test_one_proven_slow_call_fails_the_check() -> None:
     assert (result.verdict, result.exit_code) == (Verdict.FAIL, ExitCode.VIOLATED)
     assert [(f.code, f.severity) for f in result.findings] == [("TV102", Severity.ERROR)]
     assert result.summary == "1 SDPA call fell back to math: 0.009 ms on the CPU"
+
+
+def test_stated_versions_narrow_the_reasons() -> None:
+    """Without strides and values little is certain; which releases are asked shows in the reasons all the same."""
+    dims = [[1, 4, 128, 64]] * 3
+    events = [
+        op("aten::scaled_dot_product_attention", 0, 9, dims=dims, dtypes=["c10::Half"] * 3),
+        launch(1, 1),
+        kernel(FLASH, 100, 110, 1),
+    ]
+    judged_for = {
+        torch: next(
+            reason.evidence
+            for reason in check(timeline(*events), context=Context(torch=torch)).table.attention[0].reasons
+            if reason.rule == "order"
+        )
+        for torch in ("2.6", "2.8")
+    }
+    assert judged_for == {"2.6": "judged for torch 2.6", "2.8": "judged for torch 2.8"}
 
 
 def test_a_hint_never_fails() -> None:

@@ -64,7 +64,7 @@ def why_not_fused(rows: Sequence[Dispatch]) -> tuple[str, ...]:
     """Why PyTorch took no fused backend, one line per set of rules; empty if the rulebook says nothing of the rows."""
     groups: dict[tuple[str, ...], list[Dispatch]] = {}
     for row in rows:
-        said = tuple(reason.rule for reason in row.reasons if reason.role in (Role.CAUSE, Role.ORDER))
+        said = tuple(reason.rule for reason in row.reasons if reason.role in (Role.CAUSE, Role.OPEN, Role.ORDER))
         if said:
             groups.setdefault(said, []).append(row)
     lines = []
@@ -74,6 +74,11 @@ def why_not_fused(rows: Sequence[Dispatch]) -> tuple[str, ...]:
         if causes:
             refusals = (f"{one.detail.backends[0]} by {one.rule} ({one.detail.facts})" for one in causes)
             why = f"refused: {', '.join(refusals)}"
+        elif any(reason.role is Role.OPEN for reason in group[0].reasons):
+            if group[0].inputs is None:
+                continue
+            rules = dict.fromkeys(reason.rule for reason in group[0].reasons if reason.role is Role.OPEN)
+            why = f"which rule refused the fused backends cannot be told from what is recorded: {', '.join(rules)}"
         else:
             why = next(reason.text for reason in group[0].reasons if reason.role is Role.ORDER)
         lines.append(f"{count:,} call{'s' if count != 1 else ''}, {why}")
