@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @cache
 def _trim() -> Callable[[int], int] | None:
     try:
-        return ctypes.CDLL(None).malloc_trim  # type: ignore[no-any-return]
+        return ctypes.CDLL(None).malloc_trim
     except (OSError, AttributeError, TypeError):
         return None  # Not glibc: musl, macOS and Windows give memory back by themselves or not at all.
 
