@@ -18,6 +18,7 @@ from traceview.render.why import rule_words
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from traceview.dispatch import DispatchTable
     from traceview.explaining import Explanations
     from traceview.findings import Finding
     from traceview.reasons import Reason
@@ -73,11 +74,7 @@ def _answer(found: Explanations) -> str:
         share = _share(device_ns, found.table.busy_ns)
         return f"{counted(total, 'dispatch', 'dispatches')} of {found.wanted}: {duration(device_ns)}{share}."
     if not total:
-        return (
-            "No attention call was found: no op asks for attention and no kernel is known to be one."
-            if found.table.dispatches
-            else "The trace has no device work and no op that asks for attention: there is nothing to explain."
-        )
+        return _nothing(found.table)
     parts = []
     for proven, words in ((True, "took a slow path"), (False, "seem to have taken a slow path")):
         slow = [one for one in found.explained if one.first.implementation in SLOW and one.proven is proven]
@@ -97,6 +94,16 @@ def _answer(found: Explanations) -> str:
         return f"All {total:,} attention calls ran fused." if total > 1 else "The attention call ran fused."
     answer = "; ".join(parts)
     return f"{answer[0].upper()}{answer[1:]}."
+
+
+def _nothing(table: DispatchTable) -> str:
+    if not table.dispatches:
+        return "The trace has no device work and no op that asks for attention: there is nothing to explain."
+    text = "No attention call was found: no op asks for attention and no kernel is known to be one"
+    if table.unknown_ns:
+        total_ns = sum(row.device_ns for row in table.dispatches)
+        text += f"; {percent(table.unknown_ns / total_ns)} of device time is in kernels that no signature names"
+    return f"{text}."
 
 
 def _share(device_ns: int, busy_ns: int) -> str:
