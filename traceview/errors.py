@@ -41,6 +41,11 @@ class TraceviewError(Exception):
         self.next_step = next_step
         super().__init__(str(self))
 
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The failure, one line for each thing that is wrong."""
+        return (str(self),)
+
     def __str__(self) -> str:
         head = f"{self.where}: " if self.where else ""
         tail = f" {self.next_step}" if self.next_step else ""

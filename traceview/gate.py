@@ -2,12 +2,15 @@
 
 The built-in policy, when no expectations are given: a proven slow attention path fails, a hint does not, and a trace
 that cannot answer is inconclusive. An empty table never stands for "could not look".
+
+With expectations the verdict is theirs: one violated fails, else one that cannot be told is inconclusive, else it
+passes. Errors of the built-in policy still fail, unless the file says ``policy = "none"``, expects the implementation,
+or accepts the finding.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import StrEnum
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
@@ -15,23 +18,28 @@ import polars as pl
 from traceview.attention import UNTOLD
 from traceview.dispatch import DispatchTable, dispatch_table
 from traceview.errors import ExitCode
+from traceview.expectations.accepting import Accepted, accept_findings, accept_results, unused
+from traceview.expectations.judging import BLIND_SHARE, incomplete, judge_expect, judge_forbid, worst
+from traceview.expectations.limits import judge_limit
+from traceview.expectations.model import Context, ExpectationResult, Policy, ResultKind, Verdict
+from traceview.expectations.pieces import Pieces
+from traceview.expectations.vocabulary import spelled_out
 from traceview.findings import Finding, Severity
+from traceview.quantities import percent
 from traceview.rules.base import Facts
 from traceview.rules.catalogue import RULES
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from datetime import date
+
+    from traceview.expectations.model import Accept, Expectations, Wanted
     from traceview.timeline import Timeline
 
-BLIND_SHARE: Final = 0.05
-"""More device time than this in kernels without a known identity could hide an attention kernel."""
+__all__ = ["BLIND_SHARE", "CheckResult", "Verdict", "check"]
 
-
-class Verdict(StrEnum):
-    """Outcome of a check."""
-
-    PASS = "pass"  # noqa: S105 - a verdict, not a password
-    FAIL = "fail"
-    INCONCLUSIVE = "inconclusive"
+_FOUND_BY: Final = {"TV101": "unfused", "TV102": "math"}
+"""Rules that report nothing but an attention implementation, which a file may expect on purpose."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +50,21 @@ class CheckResult:
         verdict: See :class:`Verdict`.
         summary: The verdict in one sentence, with its number and its reason.
         table: Every dispatch of the trace.
-        findings: Errors first, then by cost.
+        findings: Errors first, then by cost. Accepted ones are of severity info and say until when.
+        expectations: Every expectation, prohibition and limit, judged; ``None`` if no file was given.
+        expectations_path: The file they are from.
+        context: Facts that the trace cannot hold.
+        notes: Remarks on what is accepted.
     """
 
     verdict: Verdict
     summary: str
     table: DispatchTable
     findings: tuple[Finding, ...]
+    expectations: tuple[ExpectationResult, ...] | None = None
+    expectations_path: str | None = None
+    context: Context = field(default_factory=Context)
+    notes: tuple[str, ...] = ()
 
     @property
     def exit_code(self) -> ExitCode:
@@ -60,25 +76,154 @@ class CheckResult:
         }[self.verdict]
 
 
-def check(timeline: Timeline) -> CheckResult:
-    """Judge a linked timeline by the built-in policy."""
-    table = dispatch_table(timeline)
-    facts = Facts(timeline, table)
-    order = list(Severity)
-    findings = tuple(
-        sorted(
-            (finding for rule in RULES for finding in rule.check(facts)),
-            key=lambda finding: (order.index(finding.severity), -(finding.cost_ns or 0), finding.code),
-        )
+def check(
+    timeline: Timeline,
+    expectations: Expectations | None = None,
+    *,
+    baseline: Sequence[Accept] = (),
+    context: Context | None = None,
+    today: date | None = None,
+) -> CheckResult:
+    """Judge a linked timeline.
+
+    Args:
+        timeline: With launches linked.
+        expectations: What must hold; the built-in policy alone if not given.
+        baseline: Accepted findings and violations besides those of ``expectations``.
+        context: Facts that the trace cannot hold; those given here outweigh those of ``expectations``.
+        today: The day on which accepted ones are still or no longer accepted; if not given, none has expired.
+    """
+    stated = expectations.context if expectations else Context()
+    context = merge_context(stated, context or Context())
+    table = dispatch_table(timeline, torch=context.torch, cudnn=context.cudnn)
+    findings = _findings(timeline, table)
+    accepts = (*(expectations.accepts if expectations else ()), *baseline)
+    accepted_findings = accept_findings(findings, accepts, today)
+    counting = [one for one, known in zip(findings, accepted_findings.accepted, strict=True) if not known]
+    results = judge(timeline, table, expectations, counting) if expectations else ()
+    accepted_results = accept_results(results, accepts, today)
+    findings = _by_severity(_expected(one, expectations) for one in accepted_findings.kept)
+    results = accepted_results.kept
+    verdict, summary = _weigh(timeline, table, expectations, findings, results)
+    return CheckResult(
+        verdict=verdict,
+        summary=summary,
+        table=table,
+        findings=findings,
+        expectations=results if expectations else None,
+        expectations_path=expectations.path if expectations else None,
+        context=context,
+        notes=_notes(accepts, accepted_findings, accepted_results),
     )
-    errors = [finding for finding in findings if finding.severity is Severity.ERROR]
-    if errors:
-        return CheckResult(Verdict.FAIL, "; ".join(finding.title for finding in errors), table, findings)
-    verdict, summary = _without_errors(timeline, table)
-    return CheckResult(verdict, summary, table, findings)
+
+
+def merge_context(stated: Context, given: Context) -> Context:
+    """``given`` where it says something, else ``stated``."""
+    values = {name: getattr(given, name) or getattr(stated, name) for name in Context.__slots__}
+    return Context(**values)
+
+
+def judge(
+    timeline: Timeline, table: DispatchTable, expectations: Expectations, findings: Sequence[Finding]
+) -> tuple[ExpectationResult, ...]:
+    """Judge everything that a file states, in the order of its lines; nothing is accepted yet."""
+    pieces = Pieces(timeline, table)
+    judged = [
+        *((ResultKind.EXPECT, one.line, one.text, judge_expect(one, pieces)) for one in expectations.expects),
+        *((ResultKind.FORBID, one.line, one.text, judge_forbid(one, pieces, findings)) for one in expectations.forbids),
+        *((ResultKind.LIMIT, one.line, one.text, judge_limit(one, pieces)) for one in expectations.limits),
+    ]
+    return tuple(
+        ExpectationResult(kind, expectations.path, line, text, judgement.verdict, judgement.observed)
+        for kind, line, text, judgement in sorted(judged, key=lambda one: one[1])
+    )
+
+
+def _findings(timeline: Timeline, table: DispatchTable) -> tuple[Finding, ...]:
+    facts = Facts(timeline, table)
+    return _by_severity(finding for rule in RULES for finding in rule.check(facts))
+
+
+def _by_severity(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    order = list(Severity)
+    return tuple(sorted(findings, key=lambda one: (order.index(one.severity), -(one.cost_ns or 0), one.code)))
+
+
+def _expected(finding: Finding, expectations: Expectations | None) -> Finding:
+    """A finding that does not count: the file asks for what it reports, or for no policy but its own."""
+    if expectations is None or finding.severity is not Severity.ERROR:
+        return finding
+    if expectations.policy is Policy.NONE:
+        why = f'not counted, {expectations.path} says policy = "none"'
+    else:
+        implementation = _FOUND_BY.get(finding.code)
+        line = next(
+            (
+                one.line
+                for one in expectations.expects
+                if _is_of_all_attention(one.wanted) and implementation in spelled_out(one.wanted.implementation)
+            ),
+            None,
+        )
+        if line is None:
+            return finding
+        why = f"expected by {expectations.path}:{line}"
+    return replace(finding, severity=Severity.INFO, title=f"{why}: {finding.title}")
+
+
+def _is_of_all_attention(wanted: Wanted) -> bool:
+    """A rule reports all calls at once, so an expectation of some of them cannot stand for the rest."""
+    return wanted.op == "attention" and wanted.stage is None and wanted.direction is None
+
+
+def _weigh(
+    timeline: Timeline,
+    table: DispatchTable,
+    expectations: Expectations | None,
+    findings: Sequence[Finding],
+    results: Sequence[ExpectationResult],
+) -> tuple[Verdict, str]:
+    errors = [finding.title for finding in findings if finding.severity is Severity.ERROR]
+    if expectations is None or not expectations.states_something:
+        return (Verdict.FAIL, "; ".join(errors)) if errors else _without_errors(timeline, table)
+    verdict = worst([*(one.counts for one in results), *([Verdict.FAIL] if errors else [])])
+    if verdict is Verdict.PASS:
+        accepted = sum(one.accepted is not None for one in results)
+        text = f"all {len(results)} expectations hold" if len(results) > 1 else "the expectation holds"
+        return verdict, f"{text}, {accepted} of them only because they are accepted" if accepted else text
+    parts = []
+    decisive = [one for one in results if one.counts is verdict]
+    if decisive:
+        what = "violated" if verdict is Verdict.FAIL else "not to be told from this trace"
+        first = decisive[0]
+        parts.append(
+            f"{len(decisive)} of {len(results)} expectations {'is' if len(decisive) == 1 else 'are'} {what}: "
+            f"{first.path}:{first.line}: {first.text} ({first.observed})"
+        )
+        if len(decisive) > 1:
+            lines = ", ".join(str(one.line) for one in decisive[1:])
+            parts.append(f"also line{'s' if len(decisive) > 2 else ''} {lines}")
+    if verdict is Verdict.FAIL and errors:
+        parts.append(f"built-in policy: {'; '.join(errors)}")
+    return verdict, "; ".join(parts)
+
+
+def _notes(
+    accepts: Sequence[Accept], findings: Accepted[Finding], results: Accepted[ExpectationResult]
+) -> tuple[str, ...]:
+    return (*findings.expired, *results.expired, *unused(accepts, findings, results))
 
 
 def _without_errors(timeline: Timeline, table: DispatchTable) -> tuple[Verdict, str]:
+    """The built-in policy where nothing slow is proven; what the file lost could hold the counter-example."""
+    verdict, summary = _as_recorded(timeline, table)
+    doubt = incomplete(timeline)
+    if verdict is Verdict.PASS and doubt:
+        return Verdict.INCONCLUSIVE, f"{summary}; but {doubt}"
+    return verdict, summary
+
+
+def _as_recorded(timeline: Timeline, table: DispatchTable) -> tuple[Verdict, str]:
     untold = sum(row.count for row in table.attention if row.implementation in UNTOLD)
     if untold:
         total = sum(row.count for row in table.attention)
@@ -96,8 +241,8 @@ def _without_errors(timeline: Timeline, table: DispatchTable) -> tuple[Verdict, 
         )
     if table.unknown_ns > BLIND_SHARE * kernel_ns:
         return Verdict.INCONCLUSIVE, (
-            f"no attention was found, but {table.unknown_ns / kernel_ns:.1%} of device time is in kernels that are "
-            f"not identified (such as {table.unknown_names[0][:80]})"
+            f"no attention was found, but {percent(table.unknown_ns / kernel_ns)} of device time is in kernels that "
+            f"are not identified (such as {table.unknown_names[0][:80]})"
         )
     return Verdict.PASS, (
         f"no attention ran: none of the {table.device_events:,} device events is an attention kernel, "

@@ -309,8 +309,13 @@ def _own_notes(raw: RawTrace, rows: NDArray[np.uint32], owners: Owners, counts: 
         )
     lost = sum(count.n for key, count in counts.items() if key.startswith("lost-"))
     if lost:
-        what = "stretch of the file is" if lost == 1 else "stretches of the file are"
-        notes.append(Note("unreadable-events", f"{lost:,} {what} no event that can be used.", Trust.LIMITED))
+        notes.append(
+            Note(
+                "unreadable-events",
+                f"{lost:,} stretch{'es' if lost != 1 else ''} of the file could not be read as events.",
+                Trust.LIMITED,
+            )
+        )
     if "duration-missing" in counts:
         missing = counts["duration-missing"].n
         notes.append(

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from authored_timeline import Event, host, kernel, launch, op, timeline
 from traceview.errors import ExitCode
+from traceview.expectations.model import Context
 from traceview.findings import Severity
 from traceview.gate import CheckResult, Verdict, check
+from traceview.timeline import ImportReport
 
 FLASH = "void pytorch_flash::flash_fwd_kernel<pytorch_flash::Flash_fwd_kernel_traits<64, 128, 128, 4> >"
 GEMM = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1_execute_segment_k_off_kernel__5x_cublas"
@@ -41,10 +45,30 @@ def test_one_proven_slow_call_fails_the_check() -> None:
     assert result.summary == "1 SDPA call fell back to math: 0.009 ms on the CPU"
 
 
+def test_stated_versions_narrow_the_reasons() -> None:
+    """Without strides and values little is certain; which releases are asked shows in the reasons all the same."""
+    dims = [[1, 4, 128, 64]] * 3
+    events = [
+        op("aten::scaled_dot_product_attention", 0, 9, dims=dims, dtypes=["c10::Half"] * 3),
+        launch(1, 1),
+        kernel(FLASH, 100, 110, 1),
+    ]
+    judged_for = {
+        torch: next(
+            reason.evidence
+            for reason in check(timeline(*events), context=Context(torch=torch)).table.attention[0].reasons
+            if reason.rule == "order"
+        )
+        for torch in ("2.6", "2.8")
+    }
+    assert judged_for == {"2.6": "judged for torch 2.6", "2.8": "judged for torch 2.8"}
+
+
 def test_a_hint_never_fails() -> None:
     result = judged(*flash_call(0, 1), *CHAIN_BY_ORDER)
     assert (result.verdict, result.exit_code) == (Verdict.PASS, ExitCode.OK)
-    assert [(f.code, f.severity) for f in result.findings] == [("TV101", Severity.WARNING)]
+    assert ("TV101", Severity.WARNING) in [(f.code, f.severity) for f in result.findings]
+    assert Severity.ERROR not in [f.severity for f in result.findings]
     assert "1 seem unfused from the order of kernels alone" in result.summary
 
 
@@ -70,7 +94,19 @@ def test_identified_work_without_attention_passes_and_says_so() -> None:
 def test_too_much_unidentified_work_could_hide_attention() -> None:
     result = judged(kernel(GEMM, 0, 90), kernel("who_knows", 90, 100))
     assert result.exit_code is ExitCode.INCONCLUSIVE
-    assert "10.0% of device time is in kernels that are not identified (such as who_knows)" in result.summary
+    assert "10.0 % of device time is in kernels that are not identified (such as who_knows)" in result.summary
+
+
+def test_a_file_that_is_cut_off_proves_no_absence() -> None:
+    complete = timeline(*flash_call(0, 1))
+    result = check(replace(complete, report=ImportReport(truncated=True)))
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert result.summary == (
+        "every attention call whose path is proven ran fused (1 flash-2); "
+        "but the file is cut off, and the missing part could hold a counter-example"
+    )
+    slow = timeline(*MATH)
+    assert check(replace(slow, report=ImportReport(truncated=True))).verdict is Verdict.FAIL
 
 
 def test_findings_carry_place_cost_and_evidence() -> None:
@@ -84,5 +120,5 @@ def test_findings_carry_place_cost_and_evidence() -> None:
     (finding,) = result.findings
     assert finding.where == "Attention, models/eager.py(14): attention"
     assert finding.cost_ns == 30_000
-    assert finding.title == "1 SDPA call fell back to math: 0.030 ms of device time, 100.0% of busy time"
+    assert finding.title == "1 SDPA call fell back to math: 0.030 ms of device time, 100.0 % of busy time"
     assert finding.evidence == ("1 × aten::scaled_dot_product_attention: an op that only this path calls is recorded",)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from traceview.cli.command import Answer, Command
 
-COMMANDS: Final = ("check_dispatch", "report", "kernels")
+COMMANDS: Final = ("check_dispatch", "explain", "init_expectations", "report", "kernels", "rule", "rules")
 """Modules of this package, in the order of the help."""
 
 INTERRUPTED: Final = 130
@@ -64,7 +64,8 @@ def _run(command: Command, options: argparse.Namespace) -> int:
     except TraceviewError as error:
         if options.debug:
             traceback.print_exc()
-        _complain(str(error))
+        for line in error.lines:
+            _complain(line)
         return error.exit_code
     except MemoryError:
         if options.debug:

@@ -3,28 +3,52 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from traceview.render.units import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from traceview.findings import Finding
     from traceview.render.page import Page
     from traceview.report import Device, ImportSummary, TraceInfo
 
 
-def write_conditions(page: Page, trace: TraceInfo, summary: ImportSummary) -> None:
-    """Write the strip. Each note that limits the trust is said, in words."""
-    limits = [note.text for note in summary.notes if note.trust != "good"]
-    page.facts(
-        [
-            ("trace", _files(trace)),
-            ("producer", trace.producer + (f" {trace.producer_version}" if trace.producer_version else "")),
-            ("device", _devices(trace.devices)),
-            ("events", f"{trace.events:,}" + (", the file is cut off" if trace.truncated else "")),
-            ("trust", trace.trust if not limits else f"{trace.trust}: {limits[0]}"),
-            *(("", limit) for limit in limits[1:]),
-        ]
-    )
+_SAYS: Final = {"truncated": "TV903", "unreadable-events": "TV903"}
+"""Notes that a rule puts in words of its own, and which rule."""
+
+
+def write_conditions(page: Page, trace: TraceInfo, summary: ImportSummary, findings: Sequence[Finding] = ()) -> None:
+    """Write the strip."""
+    page.facts(conditions(trace, summary, findings))
+
+
+def conditions(trace: TraceInfo, summary: ImportSummary, findings: Sequence[Finding] = ()) -> list[tuple[str, str]]:
+    """The strip as names and values.
+
+    Each note that limits the trust is said, in words; its name is empty. What one of ``findings`` says with what to do
+    about it is not said twice: the strip names the finding.
+    """
+    limiting = [note for note in summary.notes if note.trust != "good"]
+    notes = [note.text for note in limiting]
+    saying = {note.text: _said_by(note.kind, note.text, findings) for note in limiting}
+    codes = sorted({code for code in saying.values() if code is not None})
+    limits = [*([f"see {', '.join(codes)}"] if codes else []), *(note for note in notes if saying[note] is None)]
+    return [
+        ("trace", _files(trace)),
+        ("producer", trace.producer + (f" {trace.producer_version}" if trace.producer_version else "")),
+        ("device", _devices(trace.devices)),
+        ("events", f"{trace.events:,}" + (", the file is cut off" if trace.truncated else "")),
+        ("trust", trace.trust if not limits else f"{trace.trust}: {limits[0]}"),
+        *(("", limit) for limit in limits[1:]),
+    ]
+
+
+def _said_by(kind: str, text: str, findings: Sequence[Finding]) -> str | None:
+    """The code of the finding that says what a note says, if there is one; an accepted one says more before it."""
+    codes = (one.code for one in findings if one.title.endswith(text.rstrip(".")) or one.code == _SAYS.get(kind))
+    return next(codes, None)
 
 
 def write_remarks(page: Page, summary: ImportSummary) -> None:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from traceview.busy import DeviceBusy
     from traceview.dispatch import Dispatch
     from traceview.errors import ExitCode
+    from traceview.expectations.model import ExpectationResult
+    from traceview.expectations.proposing import Proposal
     from traceview.findings import Finding
     from traceview.gate import CheckResult
     from traceview.report import Device, ImportSummary, KernelReport, KernelUse, PartNote, Report, Step, TraceInfo
@@ -86,18 +88,48 @@ def check_document(
         "trace": trace_part(trace),
         "busy_ns": result.table.busy_ns,
         "dispatches": [_dispatch(row) for row in result.table.dispatches] if result.table.dispatches else None,
-        "expectations": None,
+        "expectations_file": result.expectations_path,
+        "context": {name: getattr(result.context, name) for name in ("torch", "cudnn", "cuda", "gpu", "notes")},
+        "expectations": None if result.expectations is None else [expectation_part(one) for one in result.expectations],
         "findings": [finding_part(finding) for finding in result.findings],
         "unidentified": {"device_ns": result.table.unknown_ns, "names": list(result.table.unknown_names)},
         "import_report": import_part(summary),
         "notes": [
-            {"part": "expectations", "text": "No expectations were given: the built-in policy was applied."},
+            *(
+                [{"part": "expectations", "text": "No expectations were given: the built-in policy was applied."}]
+                if result.expectations is None
+                else []
+            ),
+            *({"part": "findings", "text": note} for note in result.notes),
             *(
                 []
                 if result.table.dispatches
                 else [{"part": "dispatches", "text": "The trace has no device work and no op that asks for attention."}]
             ),
         ],
+    }
+
+
+def proposal_document(proposal: Proposal, path: str | None) -> dict[str, Any]:
+    """``traceview.init-expectations/1``; ``path`` is ``None`` if no file was written."""
+    return {
+        "schema": "traceview.init-expectations/1",
+        "path": path,
+        "expectations": list(proposal.stated),
+        "accepted": proposal.accepted,
+        "text": proposal.text,
+    }
+
+
+def expectation_part(result: ExpectationResult) -> dict[str, Any]:
+    """One expectation, prohibition or limit, judged."""
+    return {
+        "kind": result.kind.value,
+        "line": result.line,
+        "text": result.text,
+        "verdict": result.verdict.value,
+        "observed": result.observed,
+        "accepted": result.accepted,
     }
 
 

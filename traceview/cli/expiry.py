@@ -1,0 +1,21 @@
+"""Days on the command line: today, and the last day on which something is accepted."""
+
+from __future__ import annotations
+
+import argparse
+from datetime import UTC, date, datetime
+
+
+def day(text: str) -> date | str:
+    """An option value that is a date, or ``never``."""
+    if text == "never":
+        return text
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a date such as 2027-06-30, and not never") from None
+
+
+def today() -> date:
+    """The day in UTC, so that every machine of a team agrees."""
+    return datetime.now(tz=UTC).date()
