@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 import traceback
@@ -14,6 +15,7 @@ from traceview.errors import ExitCode, TraceviewError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import TextIO
 
     from traceview.cli.command import Answer, Command
 
@@ -39,6 +41,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit code, see :class:`traceview.errors.ExitCode`.
     """
+    try:
+        return _main(arguments)
+    except KeyboardInterrupt:
+        _complain("interrupted.")
+        return INTERRUPTED
+
+
+def _main(arguments: Sequence[str] | None) -> int:
+    # A process started with a stream closed has None there.
+    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - open as long as the process
+    if sys.stdout is None:
+        _complain("stdout is closed, so there is nowhere to write the result.")
+        return ExitCode.CANNOT_RUN
     for stream in (sys.stdout, sys.stderr):
         # A terminal that cannot show a character shows a stand-in; it is no reason to fail.
         if hasattr(stream, "reconfigure"):
@@ -50,11 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.print_help()
         return ExitCode.CANNOT_RUN
     command = next(command for command in commands if options.command == command.NAME)
-    try:
-        return _run(command, options)
-    except KeyboardInterrupt:
-        print("\ntraceview: interrupted", file=sys.stderr)
-        return INTERRUPTED
+    return _run(command, options)
 
 
 def _run(command: Command, options: argparse.Namespace) -> int:
@@ -67,6 +78,12 @@ def _run(command: Command, options: argparse.Namespace) -> int:
         for line in error.lines:
             _complain(line)
         return error.exit_code
+    except OSError as error:
+        if options.debug:
+            traceback.print_exc()
+        _complain(f"{error.filename or 'output'}: {error.strerror or error}.")
+        _silence(sys.stdout)
+        return ExitCode.CANNOT_RUN
     except MemoryError:
         if options.debug:
             traceback.print_exc()
@@ -118,10 +135,13 @@ def build_parser(commands: Sequence[Command]) -> argparse.ArgumentParser:
 
 
 def _complain(text: str) -> None:
-    """One line on stderr, whatever the text holds."""
+    """One line on stderr, whatever the text holds; a stderr that cannot be written to changes no exit code."""
     from traceview.render.names import plain
 
-    print(f"traceview: error: {plain(text)}", file=sys.stderr)
+    try:
+        print(f"traceview: error: {plain(text)}", file=sys.stderr, flush=True)
+    except OSError:
+        _silence(sys.stderr)
 
 
 def _write(answer: Answer) -> None:
@@ -130,5 +150,10 @@ def _write(answer: Answer) -> None:
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader has gone, e.g. `traceview report x | head`: it has seen what it wanted, and the answer stands.
-        # Python flushes stdout once more at exit; give it somewhere to go.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _silence(sys.stdout)
+
+
+def _silence(stream: TextIO) -> None:
+    """Python flushes a stream once more at exit; give it somewhere to go."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -47,6 +47,14 @@ class Column:
     name: bool = False
 
 
+class _Console(Console):
+    """A console that leaves a closed pipe to the program: Rich would end the process with exit code 1."""
+
+    def on_broken_pipe(self) -> None:
+        """Raise the error on."""
+        raise BrokenPipeError
+
+
 class Page:
     """Writes one result.
 
@@ -60,7 +68,7 @@ class Page:
         if width is None:
             width = min(found.width, MOST_WIDTH) if file.isatty() else PIPE_WIDTH
         self.width = max(width, 40)
-        self._console = Console(
+        self._console = _Console(
             file=file, width=self.width, markup=False, highlight=False, emoji=False, soft_wrap=False
         )
 

@@ -7,7 +7,7 @@ What it finds
 
 Why it costs
     The score matrix (queries × keys for every head) is written to device memory and read back by each step. Fused
-    attention never stores it, so time and memory grow with the sequence length instead of its square.
+    attention never stores it, so the memory it moves grows with the sequence length instead of its square.
 
 Evidence it needs
     Proven when the recorded shapes feed each other, or when both products are batched products as ops. If only the
