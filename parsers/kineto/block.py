@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from .columns import Columns, Knowledge, read_columns
+from .fastscan import scan_block
 from .numbers import PAD
 from .pieces import NULL, NULL_CODE, NUMBER_COLUMNS, TEXT_COLUMNS, Piece, Rows, interleave
 from .salvage import read_stretch
@@ -57,6 +58,10 @@ def read_block(block: bytes, knowledge: Knowledge) -> BlockResult:
             and behind.
         knowledge: What earlier blocks of the file taught.
     """
+    tally = Tally()
+    plain = scan_block(block, knowledge.plain, tally)
+    if plain is not None:
+        return BlockResult(plain, tally)
     try:
         found = find_structure(block)
         mark_undecodable(block, found)

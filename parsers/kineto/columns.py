@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from .event import EVENT_KEYS, strict_end
-from .interning import Interner
+from .fastscan import PlainTexts
 from .keys import IDENTITY_FIELDS, MAX_KEY_BYTES, MAX_KEYS, TEXT_FIELDS, TIME_FIELDS, UNKNOWN, KeyTable, initial_table
 from .numbers import MAX_DIGITS, parse_decimal_ns, parse_whole
 from .pieces import codes_of
@@ -37,10 +37,10 @@ class Knowledge:
 
     def __init__(self) -> None:
         self.keys = initial_table()
+        self._verdict = np.zeros(1 << 12, np.uint8)
         self._lock = threading.Lock()
+        self.plain = PlainTexts(_is_sound)
         self.phase_codes = codes_of(pl.Series([chr(code) for code in range(128)], dtype=pl.String))
-        self.names = Interner(_understand_name)
-        self.arguments = Interner(_understand_argument)
 
     def learn_keys(self, fresh: set[str]) -> None:
         """Recognise these keys from now on, as far as there is room."""
@@ -51,18 +51,25 @@ class Knowledge:
             if names and room > 0:
                 self.keys = self.keys.extended(names[:room])
 
-
-_REPAIRS: Final = (None, "repaired-backslash", "repaired-surrogate")
-_UNSOUND: Final = 1
-
-
-def _understand_name(raw: str) -> tuple[str, int]:
-    text, kind = decode_string(raw)
-    return text, _REPAIRS.index(kind)
-
-
-def _understand_argument(raw: str) -> tuple[str, int]:
-    return raw, 0 if _is_sound(raw) else _UNSOUND
+    def unsound(self, texts: pl.Series, codes: NDArray[np.uint32]) -> NDArray[np.bool_]:
+        """Which of these JSON texts, whose codes are given, cannot be kept as they are. Each is checked once."""
+        if not len(codes):
+            return np.zeros(0, np.bool_)
+        verdict = self._verdict
+        top = int(codes.max())
+        if top >= len(verdict):
+            verdict = np.zeros(2 * top + 1, np.uint8)
+            verdict[: len(self._verdict)] = self._verdict
+            self._verdict = verdict
+        known = verdict[codes]
+        fresh = np.flatnonzero(known == 0)
+        if len(fresh):
+            different, first = np.unique(codes[fresh], return_index=True)
+            strings = texts.gather(fresh[first]).to_list()
+            verdict[different] = [1 if _is_sound(string) else 2 for string in strings]
+            known = verdict[codes]
+        unsound: NDArray[np.bool_] = known == 2
+        return unsound
 
 
 def _is_sound(raw: str) -> bool:
@@ -241,54 +248,60 @@ class _Reader:
         labels: list[tuple[str, NDArray[np.int64]]],
         texts: list[tuple[str, NDArray[np.int64]]],
     ) -> None:
-        """Labels, cat, name and all arguments that are kept as text."""
+        """Slice all texts out of the block in one call, then share them out."""
         out = self.out
-        for column, at in labels:
-            self._label(column, at)
-        inner = np.concatenate((np.arange(cat.start, cat.stop), np.arange(name.start, name.stop)))
+        ranges = [np.arange(cat.start, cat.stop), np.arange(name.start, name.stop)]
+        inner = np.concatenate([*(at for _, at in labels), *ranges])
         out.odd[self.event[inner[self.first[inner] != _QUOTE]]] = True
-        codes, flags = self._codes(self.knowledge.names, inner, quotes=1)
-        cats = cat.stop - cat.start
-        for field_name, where, part in (("cat", cat, slice(0, cats)), ("name", name, slice(cats, len(inner)))):
-            rows = self.event[where]
-            out.texts[field_name] = (rows, codes[part])
-            for flag in np.flatnonzero(np.bincount(flags[part], minlength=1)[1:]).tolist():
-                affected = np.flatnonzero(flags[part] == flag + 1)
-                kind = _REPAIRS[flag + 1]
-                assert kind is not None
-                out.repairs.append((kind, self._inner_text(where.start + int(affected[0])), rows[affected]))
         raw = np.concatenate([at for _, at in texts]) if texts else np.empty(0, np.int64)
-        codes, flags = self._codes(self.knowledge.arguments, raw, quotes=0)
-        out.odd[self.event[raw[flags == _UNSOUND]]] = True
+        starts = np.concatenate((self.start[inner] + 1, self.start[raw]))
+        lengths = np.maximum(np.concatenate((self.end[inner] - 1, self.end[raw])) - starts, 0)
+        # Spans of odd events may lie anywhere, even inside a character.
+        lengths[out.odd[self.event[np.concatenate((inner, raw))]]] = 0
+        spans = pl.DataFrame([pl.Series("start", starts), pl.Series("length", lengths)])
+        whole = pl.lit(pl.Series([self.block], dtype=pl.Binary))
+        sliced = spans.select(whole.bin.slice(pl.col("start"), pl.col("length")).cast(pl.String)).to_series()
+        used = 0
+        for column, at in labels:
+            self._label(column, at, sliced.slice(used, len(at)))
+            used += len(at)
+        rows = self.event[inner[used:]]
+        names = used
+        argument_start = names + len(rows)
+        if len(self.found.backslashes):
+            sliced = pl.concat([self._decoded(rows, sliced.slice(names, len(rows))), sliced.slice(argument_start)])
+            names, argument_start = 0, len(rows)
+        codes = codes_of(sliced)
+        split = names + cat.stop - cat.start
+        out.texts["cat"] = (self.event[cat], codes[names:split])
+        out.texts["name"] = (self.event[name], codes[split:argument_start])
+        codes = codes[argument_start:]
+        out.odd[self.event[raw[self.knowledge.unsound(sliced.slice(argument_start), codes)]]] = True
         used = 0
         for argument, at in texts:
             out.text_args.append((argument, self.event[at], codes[used : used + len(at)]))
             used += len(at)
 
-    def _codes(
-        self, interner: Interner, at: NDArray[np.int64], *, quotes: int
-    ) -> tuple[NDArray[np.uint32], NDArray[np.uint8]]:
-        """Codes and flags of the values, without so many quotes at either end."""
-        start = self.start[at] + quotes
-        length: NDArray[np.int64] = np.maximum(self.end[at] - quotes - start, 0)
-        # Spans of odd events may lie anywhere, even inside a character.
-        if self.out.odd.any():
-            length[self.out.odd[self.event[at]]] = 0
-        return interner.codes(self.block, self.found.words, start, length)
-
-    def _inner_text(self, at: int) -> str:
-        """What stands between the quotes of a value."""
-        return self.block[int(self.start[at]) + 1 : int(self.end[at]) - 1].decode(errors="replace")
-
-    def _label(self, column: str, at: NDArray[np.int64]) -> None:
+    def _label(self, column: str, at: NDArray[np.int64], strings: pl.Series) -> None:
         """Number the texts of an identity field."""
         out = self.out
-        at = at[~out.odd[self.event[at]]]
         index = {label: number for number, label in enumerate(out.labels)}
-        codes = [index.setdefault(decode_string(self._inner_text(place))[0], len(index)) for place in at.tolist()]
+        codes = [index.setdefault(decode_string(raw)[0], len(index)) for raw in strings.to_list()]
         rows, values = out.numbers[column]
         values[np.searchsorted(rows, self.event[at])] = LABEL_BASE + np.array(codes, np.int64)
         out.labels[:] = index
+
+    def _decoded(self, rows: NDArray[np.int64], strings: pl.Series) -> pl.Series:
+        """Texts with their escapes resolved."""
+        escaped = strings.str.contains("\\", literal=True)
+        if not escaped.any():
+            return strings
+        different = strings.filter(escaped).unique(maintain_order=True).to_list()
+        decoded = [decode_string(raw) for raw in different]
+        for kind in {kind for _, kind in decoded if kind is not None}:
+            affected = [raw for raw, (_, its_kind) in zip(different, decoded, strict=True) if its_kind == kind]
+            self.out.repairs.append((kind, affected[0], rows[strings.is_in(affected).to_numpy()]))
+        return strings.replace(different, [text for text, _ in decoded])
 
     def _check_present(self) -> None:
         """An event without ph or ts is no plain case."""

@@ -27,7 +27,7 @@ _ABOVE_NINE: Final = U64(0x7676767676767676)
 _ABOVE_SPACE: Final = U64(0x5F5F5F5F5F5F5F5F)
 _DOTS: Final = U64(0x2E2E2E2E2E2E2E2E)
 _ONES: Final = U64(0x0101010101010101)
-LAST_BYTES: Final = np.array([0, *(((1 << 64) - 1) ^ ((1 << (64 - 8 * n)) - 1) for n in range(1, 9))], U64)
+_LAST_BYTES: Final = np.array([0, *(((1 << 64) - 1) ^ ((1 << (64 - 8 * n)) - 1) for n in range(1, 9))], U64)
 """Mask of the last n characters of a word, n from 0 to 8."""
 _POWERS: Final = np.array([10**n for n in range(19)], np.int64)
 _JOINS: Final = (
@@ -47,7 +47,7 @@ def word_view(text: NDArray[np.uint8]) -> NDArray[np.uint64]:
 def _last_digits(word: NDArray[np.uint64], count: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """The value of the last ``count`` characters (0 to 8) of each word, and whether they are all digits."""
     digits = word ^ _ZEROS
-    digits &= LAST_BYTES[count]
+    digits &= _LAST_BYTES[count]
     other = digits + _ABOVE_NINE
     other |= digits
     other &= _HIGH
@@ -113,7 +113,7 @@ def parse_decimal_ns(
     any_negative = bool(negative.any())
     if any_negative:
         start = start + negative
-    word = words[end - 8] & LAST_BYTES[np.clip(end - start, 0, 8)]
+    word = words[end - 8] & _LAST_BYTES[np.clip(end - start, 0, 8)]
     # The lowest byte flagged is the first point: the subtraction can only err above it.
     dots = word ^ _DOTS
     dots = (dots - _ONES) & ~dots & _HIGH

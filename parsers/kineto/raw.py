@@ -45,7 +45,8 @@ EVENT_COLUMNS: Final[dict[str, Any]] = {
     "dur_ns": pl.Int64,
     "flow_id": pl.Int64,
 }
-"""Columns of :attr:`RawTrace.events`; all may be null except ``ph`` and ``ts_ns``.
+"""Columns of :attr:`RawTrace.events`; all may be null except ``ph``, and ``ts_ns`` of events that are no metadata
+(``ph`` is not ``M``).
 
 ``name`` and ``cat`` are unescaped text. ``ts_ns``/``dur_ns`` are microsecond decimal text turned into exact
 integer nanoseconds (digits beyond 3 decimals are rounded half up); ``flow_id`` is the event's ``id``."""
@@ -60,10 +61,13 @@ class RawTrace:
         int_args: Argument name to ``(row: UInt32, value: Int64)``, rows ascending.
         text_args: Argument name to ``(row: UInt32, value: Categorical)``, the JSON text of the value exactly as in
             the file (a string keeps its quotes and escapes), rows ascending. Every argument that is not in
-            ``int_args`` is here, so that nothing is lost. Unknown keys of the event itself are kept under their name.
+            ``int_args`` is here, so that nothing is lost. Unknown keys of the event itself are kept under their name
+            among the arguments, or as ``event:NAME`` where an argument has that name. What is no JSON (``inf``,
+            ``N/A``) is ``null`` and counted; a string may hold control characters, which JSON forbids.
         labels: Text values of ``pid``, ``tid`` and ``id``; see :data:`LABEL_BASE`.
         head: The file's top-level keys other than ``traceEvents``, before and after it, as parsed JSON.
-        counts: What had to be repaired (``repaired-…``) or given up (``lost-…``), by kind, with an example.
+        counts: What had to be repaired (``repaired-…``) or given up (``lost-…``), by kind, with an example; see
+            :data:`.tally.KINDS`.
         truncated: The file ends before its JSON does, or its gzip stream does.
     """
 

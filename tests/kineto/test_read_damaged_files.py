@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
-from same_trace import assert_same
 
+from same_trace import assert_same
 from traceview.parsers.kineto.reader import read, read_reference
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
-from same_trace import with_labels
 
+from same_trace import with_labels
 from traceview.errors import UnreadableTraceError
 from traceview.parsers.kineto.raw import EVENT_COLUMNS
 from traceview.parsers.kineto.reader import read, read_reference

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from same_trace import assert_same, contents
 
+from same_trace import assert_same, contents
 from traceview.errors import UnreadableTraceError
 from traceview.parsers.kineto.raw import INT_ARGS
 from traceview.parsers.kineto.reader import read, read_reference
