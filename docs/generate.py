@@ -19,24 +19,19 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import sdpa_tables
+from markdown_table import table
+
 from traceview import schema
 from traceview.rules.base import HEADINGS
 from traceview.rules.catalogue import RULES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
     import polars as pl
 
 ROOT = Path(__file__).resolve().parent.parent
-
-
-def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
-    """A Markdown table, line by line; a bar inside a cell is escaped."""
-    yield "| " + " | ".join(head) + " |"
-    yield "|" + "---|" * len(head)
-    for row in rows:
-        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
 
 
 def dtype_text(dtype: pl.DataType | type[pl.DataType]) -> str:
@@ -177,7 +172,12 @@ def shortened(lines: list[str], section: str) -> list[str]:
     return [*lines[:start], "...", *lines[end:]]
 
 
-PARTS: dict[str, Callable[[], Iterator[str]]] = {"demo": demo}
+PARTS: dict[str, Callable[[], Iterator[str]]] = {
+    "demo": demo,
+    "sdpa-orders": sdpa_tables.orders,
+    "sdpa-rules": sdpa_tables.rules,
+    "sdpa-sources": sdpa_tables.sources,
+}
 """Name of a generated part to the function that yields its lines."""
 
 

@@ -14,8 +14,12 @@ import polars as pl
 from traceview import intervals, launches
 from traceview.attention import SLOW, UNTOLD, AttentionCalls, Attribution, Evidence, find_calls
 from traceview.kernels import identify
+from traceview.reasons import Reason, eligibility_reasons
+from traceview.sdpa import SdpaExplainer
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from traceview.timeline import Timeline
 
 
@@ -26,25 +30,6 @@ class KernelShare:
     name: str
     count: int
     device_ns: int
-
-
-@dataclass(frozen=True, slots=True)
-class Reason:
-    """Why an implementation was or was not chosen.
-
-    Attributes:
-        rule: Rule id of the eligibility rulebook, or ``"observed"`` for what the trace itself shows.
-        status: ``"refuses"``, ``"allows"``, ``"not recorded"`` or ``"observed"``.
-        text: One sentence.
-        evidence: What in the trace shows it.
-        source: Where the rule comes from.
-    """
-
-    rule: str
-    status: str
-    text: str
-    evidence: str = ""
-    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +99,18 @@ class DispatchTable:
         return tuple(row for row in self.dispatches if row.family == "attention")
 
 
-def dispatch_table(timeline: Timeline) -> DispatchTable:
-    """Build the dispatch table of a linked timeline."""
+def dispatch_table(timeline: Timeline, *, torch: str | None = None, cudnn: str | None = None) -> DispatchTable:
+    """Build the dispatch table of a linked timeline.
+
+    Args:
+        timeline: A linked timeline.
+        torch: PyTorch version, if known; it narrows the reasons of scaled dot-product attention.
+        cudnn: cuDNN version, if known.
+    """
     calls = find_calls(timeline)
     work = _work(timeline)
     busy_ns = _device_union(work)
-    attention = _attention_rows(timeline, calls, work, busy_ns)
+    attention = _attention_rows(timeline, calls, work, busy_ns, SdpaExplainer(timeline, torch=torch, cudnn=cudnn))
     rest = _other_rows(timeline, work.filter(~pl.col("id").is_in(calls.members["id"].implode())), busy_ns)
     unknown = (
         work.filter(pl.col("family") == "unknown")
@@ -182,12 +173,15 @@ _CALL_KEY: Final = [
 ]  # fmt: skip
 
 
-def _attention_rows(timeline: Timeline, calls: AttentionCalls, work: pl.DataFrame, busy_ns: int) -> list[Dispatch]:
+def _attention_rows(
+    timeline: Timeline, calls: AttentionCalls, work: pl.DataFrame, busy_ns: int, explainer: SdpaExplainer
+) -> list[Dispatch]:
     signatures = _signatures(timeline)
     grouped = calls.calls.with_columns(row=pl.struct(_CALL_KEY).rank("dense"))
     own = calls.members.join(grouped.select("call", "row"), on="call").join(work, on="id")
     unions, kernels = _unions(own), _kernels(own)
     witnesses = _kernels(own.filter(pl.col("family") == "attention"))
+    devices = dict(own.group_by("row").agg(pl.col("device").unique()).iter_rows())
     rows = []
     for key, group in grouped.group_by([*_CALL_KEY, "row"], maintain_order=True):
         facts: dict[str, Any] = dict(zip([*_CALL_KEY, "row"], key, strict=True))
@@ -211,7 +205,7 @@ def _attention_rows(timeline: Timeline, calls: AttentionCalls, work: pl.DataFram
                 evidence=facts["evidence"],
                 verdict=_verdict(facts["implementation"]),
                 inputs=signatures.get(facts["inputs"]),
-                reasons=(_observed(facts, witness),),
+                reasons=(_observed(facts, witness), *_eligibility(explainer, facts, group, devices.get(row, ()))),
                 kernels=kernels.get(row, ()),
                 event_ids=tuple(group["event_id"].head(3)),
             )
@@ -224,6 +218,16 @@ def _signatures(timeline: Timeline) -> dict[int, dict[str, str | None]]:
         row["inputs"]: {key: row[key] for key in ("dims", "dtypes", "strides", "concrete")}
         for row in timeline.inputs.iter_rows(named=True)
     }
+
+
+def _eligibility(
+    explainer: SdpaExplainer, facts: dict[str, Any], calls: pl.DataFrame, devices: Iterable[int]
+) -> tuple[Reason, ...]:
+    """Why PyTorch chose this backend; nothing for calls that are not its forward."""
+    if facts["direction"] != "forward":
+        return ()
+    explanation = explainer.explain(facts["op"], calls["event_id"][0], facts["implementation"], devices)
+    return () if explanation is None else eligibility_reasons(explanation)
 
 
 def _verdict(implementation: str) -> str:

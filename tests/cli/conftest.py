@@ -30,7 +30,7 @@ def samples():
 
 @pytest.fixture
 def run(capsys, monkeypatch):
-    for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS"):
+    for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY"):
         monkeypatch.delenv(name, raising=False)
 
     def run_command(*arguments):

@@ -47,7 +47,8 @@ def test_one_proven_slow_call_fails_the_check() -> None:
 def test_a_hint_never_fails() -> None:
     result = judged(*flash_call(0, 1), *CHAIN_BY_ORDER)
     assert (result.verdict, result.exit_code) == (Verdict.PASS, ExitCode.OK)
-    assert [(f.code, f.severity) for f in result.findings] == [("TV101", Severity.WARNING)]
+    assert ("TV101", Severity.WARNING) in [(f.code, f.severity) for f in result.findings]
+    assert Severity.ERROR not in [f.severity for f in result.findings]
     assert "1 seem unfused from the order of kernels alone" in result.summary
 
 

@@ -59,7 +59,7 @@ def test_every_package_folder_is_packaged(repository):
 
 
 def test_actions_are_pinned_to_a_commit(repository):
-    for workflow in (repository / ".github" / "workflows").glob("*.yml"):
+    for workflow in [repository / "action.yml", *(repository / ".github" / "workflows").glob("*.yml")]:
         for action in re.findall(r"uses:\s*(\S+)", workflow.read_text(encoding="utf-8")):
             assert re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", action), f"{workflow.name}: {action}"
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+import pkgutil
 import re
+from pathlib import Path
 
 import pytest
 
+import traceview.rules
 from traceview.rules import catalogue
 from traceview.rules.base import HEADINGS, Rule
 
@@ -34,3 +38,36 @@ def test_found_by_code_and_by_name() -> None:
         assert catalogue.find_rule(rule.code.lower()) is rule
         assert catalogue.find_rule(rule.name) is rule
     assert catalogue.find_rule("TV000") is None
+
+
+CASES = ("positive", "negative", "not_recorded")
+SOURCE = re.compile(
+    r"``[^`]+\.(cpp|cu|cuh|h|hpp|py|cc)``|\.(com|org|dev)/|(issues?|request) #\d+|arXiv|data sheet|shipped binary"
+    r"|it is a statement about the trace"
+)
+EVIDENCE = re.compile(
+    r"read in (shipped headers|source code)|read 20\d\d-\d\d|string found in a shipped binary"
+    r"|seen in a recorded trace|[Gg]eneral knowledge|it is a statement about the trace"
+)
+MODULES = sorted(m.name for m in pkgutil.iter_modules(traceview.rules.__path__) if re.match(r"tv\d{3}_", m.name))
+
+
+@pytest.mark.parametrize("rule", catalogue.RULES, ids=lambda rule: rule.code)
+def test_names_a_source_and_how_it_is_known(rule: Rule) -> None:
+    section = " ".join(rule.doc.split(f"\n{HEADINGS[-1]}\n")[1].split())
+    assert SOURCE.search(section), f"{rule.code} names no source that can be looked up"
+    assert EVIDENCE.search(section), f"{rule.code} does not say how its source was read"
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_has_its_three_tests(module: str) -> None:
+    tests = Path(__file__).with_name(f"test_{module}.py")
+    assert tests.exists(), f"{module} has no tests"
+    names = [node.name for node in ast.parse(tests.read_text("utf-8")).body if isinstance(node, ast.FunctionDef)]
+    missing = [case for case in CASES if not any(name.startswith(f"test_{case}_") for name in names)]
+    assert not missing, f"{tests.name} lacks a test_{missing}_… "
+
+
+def test_every_rule_file_is_in_the_catalogue() -> None:
+    listed = sorted(f"{rule.code.lower()}_{rule.name.replace('-', '_')}" for rule in catalogue.RULES)
+    assert listed == MODULES

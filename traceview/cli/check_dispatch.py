@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
 from typing import TYPE_CHECKING, Final, TextIO
 
 from traceview.cli.command import Answer, add_trace_options, load_traces, positive
 from traceview.cli.expiry import day, today
+from traceview.cli.outputs import FORMATS, add_output_option, chosen_outputs, refuse_inputs, write_outputs
 from traceview.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -26,7 +28,8 @@ DEFAULT_LIMIT: Final = 12
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Options of this command."""
-    add_trace_options(parser)
+    add_trace_options(parser, FORMATS)
+    add_output_option(parser)
     parser.add_argument("--expect", metavar="FILE", help="what must hold: a dispatch.toml, see docs/expectations.md")
     parser.add_argument("--baseline", metavar="FILE", help="known findings and violations that do not count")
     parser.add_argument(
@@ -66,22 +69,19 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Answer:
     """Read and judge."""
+    from traceview.render.outputs import Checked
     from traceview.report import describe, summarise_import
 
+    outputs = chosen_outputs(options)
     timeline, result = _judged(options)
     trace, summary = describe(timeline), summarise_import(timeline)
     code = exit_code(result.exit_code, inconclusive=options.inconclusive, exit_zero=options.exit_zero)
 
+    refuse_inputs(outputs, [*trace.files, *options.traces, options.expect, options.baseline])
+    checked = Checked(result, trace, summary, code, options.limit, root=os.getcwd())
+
     def write(out: TextIO) -> None:
-        if options.format == "json":
-            from traceview.render.documents import check_document, dumps
-
-            print(dumps(check_document(result, trace, summary, code)), file=out)
-        else:
-            from traceview.render.dispatch_text import write_check
-            from traceview.render.page import Page
-
-            write_check(result, trace, summary, Page(out), code=code, limit=options.limit)
+        write_outputs(outputs, checked, out)
 
     return Answer(code, write)
 

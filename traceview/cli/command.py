@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TextIO
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from traceview.errors import ExitCode
     from traceview.timeline import Timeline
@@ -45,15 +45,15 @@ class Command(Protocol):
         """
 
 
-def add_trace_options(parser: argparse.ArgumentParser) -> None:
-    """The traces and the options of every command that reads them."""
+def add_trace_options(parser: argparse.ArgumentParser, formats: Sequence[str] = ("text", "json")) -> None:
+    """The traces and the options of every command that reads them; ``formats`` are the forms of the result."""
     parser.add_argument(
         "traces",
         metavar="TRACE",
         nargs="+",
         help="a trace file, a folder or a pattern; several are the ranks of one run",
     )
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="form of the result (default: text)")
+    parser.add_argument("--format", choices=formats, help="form of the result (default: text)")
     parser.add_argument(
         "--strict", action="store_true", help="fail if anything in the trace had to be skipped or repaired"
     )

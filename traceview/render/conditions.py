@@ -13,18 +13,21 @@ if TYPE_CHECKING:
 
 
 def write_conditions(page: Page, trace: TraceInfo, summary: ImportSummary) -> None:
-    """Write the strip. Each note that limits the trust is said, in words."""
+    """Write the strip."""
+    page.facts(conditions(trace, summary))
+
+
+def conditions(trace: TraceInfo, summary: ImportSummary) -> list[tuple[str, str]]:
+    """The strip as names and values. Each note that limits the trust is said, in words; its name is empty."""
     limits = [note.text for note in summary.notes if note.trust != "good"]
-    page.facts(
-        [
-            ("trace", _files(trace)),
-            ("producer", trace.producer + (f" {trace.producer_version}" if trace.producer_version else "")),
-            ("device", _devices(trace.devices)),
-            ("events", f"{trace.events:,}" + (", the file is cut off" if trace.truncated else "")),
-            ("trust", trace.trust if not limits else f"{trace.trust}: {limits[0]}"),
-            *(("", limit) for limit in limits[1:]),
-        ]
-    )
+    return [
+        ("trace", _files(trace)),
+        ("producer", trace.producer + (f" {trace.producer_version}" if trace.producer_version else "")),
+        ("device", _devices(trace.devices)),
+        ("events", f"{trace.events:,}" + (", the file is cut off" if trace.truncated else "")),
+        ("trust", trace.trust if not limits else f"{trace.trust}: {limits[0]}"),
+        *(("", limit) for limit in limits[1:]),
+    ]
 
 
 def write_remarks(page: Page, summary: ImportSummary) -> None:

@@ -95,6 +95,10 @@ class Page:
         """A wrapped paragraph below a table."""
         self._lines(text, indent=INDENT, style="dim")
 
+    def paragraph(self, text: str) -> None:
+        """A wrapped paragraph of plain text under a heading."""
+        self._lines(text, indent=INDENT)
+
     def bullet(self, text: str, style: str = "") -> None:
         """One item of a list."""
         self._lines(text, indent=INDENT, first="- ", style=style)

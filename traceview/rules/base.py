@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
+
+import polars as pl
+
+from traceview.rules.device_work import device_work, idle_gaps
+from traceview.rules.steady_state import SteadyState, find_steady_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -25,12 +31,35 @@ HEADINGS = (
 """The headings of every rule's docstring, in order."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Facts:
-    """What a rule may look at."""
+    """What a rule may look at. What costs time to find out is found out once, when the first rule asks."""
 
     timeline: Timeline
     table: DispatchTable
+
+    @cached_property
+    def work(self) -> pl.DataFrame:
+        """Device work with identity, op and device: :data:`traceview.rules.device_work.DEVICE_WORK`."""
+        return device_work(self.timeline)
+
+    @cached_property
+    def gaps(self) -> pl.DataFrame:
+        """Idle stretches of each device: :data:`traceview.rules.device_work.IDLE_GAPS`."""
+        return idle_gaps(self.work)
+
+    @cached_property
+    def steady(self) -> SteadyState | None:
+        """The recorded steps past the first one; ``None`` if fewer than two steps are recorded."""
+        return find_steady_state(self.timeline)
+
+    @cached_property
+    def span_ns(self) -> int:
+        """From the first to the last piece of device work, summed over devices, ns."""
+        ends = self.work.group_by("device").agg(
+            start=pl.col("start_ns").min(), end=(pl.col("start_ns") + pl.col("dur_ns")).max()
+        )
+        return int((ends["end"] - ends["start"]).sum())
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,23 @@
+"""fp32 products without tensor cores."""
+
+from __future__ import annotations
+
+from rules.rule_case import found, ran
+
+SGEMM = "ampere_sgemm_128x64_nn"
+TF32 = "void cutlass::Kernel2<cutlass_80_tensorop_s1688gemm_128x256_16x3_tn_align4>(Params)"
+
+
+def test_positive_sgemm_on_a_part_with_tf32() -> None:
+    (finding,) = found("TV202", *ran("aten::mm", SGEMM, 0, 10, 1), capability=(8, 0))
+    assert finding.cost_ns == 10_000
+
+
+def test_negative_tf32_or_no_tf32_unit_or_a_convolution() -> None:
+    assert found("TV202", *ran("aten::mm", TF32, 0, 10, 1)) == []
+    assert found("TV202", *ran("aten::mm", SGEMM, 0, 10, 1), capability=(7, 0)) == []
+    assert found("TV202", *ran("aten::cudnn_convolution", SGEMM, 0, 10, 1)) == []
+
+
+def test_not_recorded_capability() -> None:
+    assert found("TV202", *ran("aten::mm", SGEMM, 0, 10, 1), capability=None) == []

@@ -1,0 +1,125 @@
+"""Device work as rules look at it: each piece with its identity, the op that asked for it, and the device it ran on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from traceview import intervals
+from traceview.attention import SLOW, find_calls
+from traceview.kernels import identify
+from traceview.schema import Column, FrameSchema
+
+if TYPE_CHECKING:
+    from traceview.timeline import Timeline
+
+DEVICE_WORK: Final = FrameSchema(
+    "device_work",
+    "One row per piece of device work, sorted by start.",
+    (
+        Column("id", pl.UInt32, "", "event id"),
+        Column("start_ns", pl.Int64, "ns", "start"),
+        Column("dur_ns", pl.Int64, "ns", "duration"),
+        Column("kind", pl.String, "", "kind of event"),
+        Column("name", pl.String, "", "kernel name as recorded"),
+        Column("process", pl.UInt32, "", "key into `processes`", nullable=True),
+        Column("device", pl.UInt32, "", "key into `devices`"),
+        Column("stream", pl.Int64, "", "stream", nullable=True),
+        Column("launch_id", pl.UInt32, "", "host call that launched it", nullable=True),
+        Column("op_id", pl.UInt32, "", "innermost op around the launch", nullable=True),
+        Column("step", pl.Int32, "", "profiler step", nullable=True),
+        Column("bytes", pl.Int64, "B", "bytes moved", nullable=True),
+        Column("signature", pl.String, "", "id of the kernel signature", nullable=True),
+        Column("family", pl.String, "", "kernel family; `unknown` if no signature knows the name"),
+        Column("implementation", pl.String, "", "implementation of the family", nullable=True),
+        Column("tensor_core", pl.Boolean, "", "matrix units used; null: not known", nullable=True),
+        Column("precision", pl.String, "", "precision of the inputs, from the name", nullable=True),
+        Column("role", pl.String, "", "`main` or `helper`"),
+        Column("op", pl.String, "", "name of the op", nullable=True),
+        Column("dims", pl.String, "", "recorded dims of the op, JSON", nullable=True),
+        Column("dtypes", pl.String, "", "recorded dtypes of the op, JSON", nullable=True),
+        Column("attention", pl.String, "", "implementation of the attention call it belongs to", nullable=True),
+        Column(
+            "nvidia_cc", pl.Int32, "", "compute capability times ten; null: not NVIDIA or not recorded", nullable=True
+        ),
+    ),
+)
+
+IDLE_GAPS: Final = FrameSchema(
+    "idle_gaps",
+    "Stretches between the first and the last work of a device in which nothing ran.",
+    (
+        Column("device", pl.UInt32, "", "key into `devices`"),
+        Column("start_ns", pl.Int64, "ns", "end of the work before"),
+        Column("end_ns", pl.Int64, "ns", "start of the work after"),
+        Column("launch_id", pl.UInt32, "", "launch of the work that ends the gap", nullable=True),
+    ),
+)
+
+
+OWN_FAULT: Final = ~pl.col("attention").is_in(SLOW).fill_null(value=False)
+"""Work outside unfused attention: what is slow about the parts of that goes away when it is fused (TV101, TV102)."""
+
+
+def device_work(timeline: Timeline) -> pl.DataFrame:
+    """The :data:`DEVICE_WORK` frame of a linked timeline."""
+    work = timeline.device_work.with_columns(pl.col("name").cast(pl.String), pl.col("kind").cast(pl.String))
+    identity = identify(work["name"].unique()).drop("provider")
+    ops = timeline.events.select(op_id="id", op=pl.col("name").cast(pl.String), op_inputs="inputs")
+    capability = timeline.devices.select(
+        "device",
+        nvidia_cc=pl.when(pl.col("vendor") == "nvidia").then(
+            pl.col("compute_major") * 10 + pl.col("compute_minor").fill_null(0)
+        ),
+    )
+    joined = (
+        work.join(identity, on="name", how="left", maintain_order="left")
+        .join(ops, on="op_id", how="left", maintain_order="left")
+        .join(
+            timeline.inputs.select("dims", "dtypes", op_inputs="inputs"),
+            on="op_inputs",
+            how="left",
+            maintain_order="left",
+        )
+        .join(capability, on="device", how="left", maintain_order="left")
+        .join(_attention(timeline), on="id", how="left", maintain_order="left")
+    )
+    return joined.select(list(DEVICE_WORK.dtypes))
+
+
+def _attention(timeline: Timeline) -> pl.DataFrame:
+    """Of each piece of work of an attention call, the implementation of the call."""
+    found = find_calls(timeline)
+    calls = found.calls.select("call", attention="implementation")
+    return found.members.join(calls, on="call").select("id", "attention").unique("id", keep="first")
+
+
+def union_ns(work: pl.DataFrame) -> int:
+    """Length of the union of the rows' intervals, device by device, ns."""
+    total = 0
+    for rows in work.partition_by("device"):
+        starts = rows["start_ns"].to_numpy()
+        total += intervals.total(*intervals.merge(starts, starts + rows["dur_ns"].to_numpy()))
+    return total
+
+
+def idle_gaps(work: pl.DataFrame) -> pl.DataFrame:
+    """The :data:`IDLE_GAPS` of a :data:`DEVICE_WORK` frame."""
+    parts = [IDLE_GAPS.empty()]
+    for rows in work.partition_by("device"):
+        starts = rows["start_ns"].to_numpy()
+        gap_starts, gap_ends = intervals.gaps(starts, starts + rows["dur_ns"].to_numpy())
+        closing = np.searchsorted(starts, gap_ends, side="left")
+        parts.append(
+            pl.DataFrame(
+                {
+                    "device": np.full(len(gap_starts), rows["device"][0], np.uint32),
+                    "start_ns": gap_starts,
+                    "end_ns": gap_ends,
+                    "launch_id": rows["launch_id"].gather(closing),
+                }
+            )
+        )
+    return pl.concat(parts)

@@ -1,0 +1,51 @@
+"""Questions about host calls that several rules ask."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from traceview import intervals, nesting
+
+if TYPE_CHECKING:
+    from traceview.timeline import Timeline
+
+
+def innermost(timeline: Timeline, event_ids: pl.Series, roots: pl.Series) -> pl.Series:
+    """For each host event id (null: none) the innermost of ``roots`` that is it or encloses it; null if none does."""
+    parent = timeline.events["parent_id"].cast(pl.Int64).fill_null(nesting.NO_PARENT).to_numpy()
+    if not len(parent) or not len(event_ids):
+        return pl.Series("root", [None] * len(event_ids), dtype=pl.UInt32)
+    marked = np.zeros(len(parent), bool)
+    marked[roots.to_numpy()] = True
+    around = nesting.nearest_marked(parent, marked)[event_ids.fill_null(0).to_numpy()]
+    found = np.where(event_ids.is_not_null().to_numpy(), around, nesting.NO_PARENT)
+    return pl.Series("root", found).replace(nesting.NO_PARENT, None).cast(pl.UInt32)
+
+
+def host_union_ns(events: pl.DataFrame) -> int:
+    """Length of the union of host calls, thread by thread, ns: a call and the calls inside it count once."""
+    total = 0
+    for rows in events.partition_by("thread"):
+        starts = rows["start_ns"].to_numpy()
+        total += intervals.total(*intervals.merge(starts, starts + rows["dur_ns"].to_numpy()))
+    return total
+
+
+def named(timeline: Timeline, kinds: tuple[str, ...], pattern: str) -> pl.DataFrame:
+    """Host events of some kinds whose name matches, with ``name`` as text."""
+    events = timeline.events
+    names = events["name"].cast(pl.String)
+    wanted = names.unique().drop_nulls()
+    wanted = wanted.filter(wanted.str.contains(pattern))
+    return events.filter(
+        pl.col("thread").is_not_null() & pl.col("kind").is_in(list(kinds)) & names.is_in(wanted.implode())
+    ).with_columns(pl.col("name").cast(pl.String))
+
+
+def outermost(timeline: Timeline, events: pl.DataFrame) -> pl.DataFrame:
+    """Those of some host events that lie inside none of the others."""
+    around = innermost(timeline, events["parent_id"], events["id"])
+    return events.filter(around.is_null())

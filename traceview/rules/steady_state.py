@@ -1,0 +1,54 @@
+"""Which part of a trace is past its warm-up.
+
+Compilation, autotuning, lazy loading and allocation belong into the first iterations; later they are a fault. Only
+recorded steps (``ProfilerStep#N``) tell the two apart. The first recorded step of each process is never judged: the
+recording may have begun with the program.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from traceview.steps import STEP_NAME
+
+if TYPE_CHECKING:
+    from traceview.timeline import Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class SteadyState:
+    """The recorded steps of each process past its first.
+
+    Attributes:
+        steps: Columns ``process``, ``step``, ``start_ns``, ``end_ns``; one row per steady step.
+        span_ns: Sum of their durations, ns.
+    """
+
+    steps: pl.DataFrame
+    span_ns: int
+
+    def within(self, events: pl.DataFrame) -> pl.DataFrame:
+        """The events (with columns ``process`` and ``step``) of the steady steps."""
+        return events.join(self.steps.select("process", "step"), on=["process", "step"], how="semi")
+
+
+def find_steady_state(timeline: Timeline) -> SteadyState | None:
+    """The steps past the first of each process; ``None`` if no process has two recorded steps."""
+    marks = (
+        timeline.events.filter(
+            pl.col("thread").is_not_null()
+            & (pl.col("kind") == "annotation")
+            & pl.col("name").cast(pl.String).str.contains(STEP_NAME)
+        )
+        .select("process", "step", "start_ns", end_ns=pl.col("start_ns") + pl.col("dur_ns"))
+        .drop_nulls()
+        .unique(["process", "step"], keep="first", maintain_order=True)
+        .sort("process", "start_ns")
+    )
+    steady = marks.filter(pl.col("start_ns") > pl.col("start_ns").min().over("process"))
+    if not steady.height:
+        return None
+    return SteadyState(steady, int((steady["end_ns"] - steady["start_ns"]).sum()))

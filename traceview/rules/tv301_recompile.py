@@ -1,0 +1,84 @@
+"""Code was compiled again after the warm-up.
+
+What it finds
+    Compilation (``torch.compile`` or XLA) in a recorded step after the first one.
+
+Why it costs
+    A compilation takes seconds in which the device has nothing to do. It comes back with each new shape, type or guard
+    that fails; after eight times PyTorch gives up and runs the frame uncompiled.
+
+Evidence it needs
+    Compile spans, which the profiler records, and profiler steps. The number M in ``Torch-Compiled Region: N/M`` alone
+    proves nothing: it also counts up in the warm-up. Without steps it is only said that something was compiled.
+
+When it is wrong
+    A first batch of another size, or the first evaluation in a training loop, may compile once by design.
+
+Fix
+    Run with ``TORCH_LOGS=recompiles`` to see the guard that failed; mark changing sizes dynamic
+    (``mark_dynamic``, ``dynamic=True``) or pad to few sizes. For JAX: ``JAX_LOG_COMPILES=1``, keep shapes and weak
+    types stable.
+
+Scope and sources
+    PyTorch 2.1 and later, JAX. pytorch ``torch/_dynamo/utils.py`` (``dynamo_timed`` spans, read in source code
+    2026-11), pytorch issues #136235 and #128954, jax-ml/jax issue #31319.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from traceview.findings import Confidence, Finding, Severity
+from traceview.rules.host_evidence import host_union_ns, named, outermost
+from traceview.rules.kernel_evidence import milliseconds, places, plural
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceview.rules.base import Facts
+
+CODE: Final = "TV301"
+NAME: Final = "recompile"
+SEVERITY: Final = Severity.WARNING
+
+_FRAME: Final = r"compile_inner|entire_frame_compile"
+_AUTOTUNE: Final = r"(?i)autotun|benchmark"
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """One finding for the steady steps, or one that says it cannot tell."""
+    spans = named(facts.timeline, ("compile",), ".").filter(~pl.col("name").str.contains(_AUTOTUNE))
+    if not spans.height:
+        return
+    steady = facts.steady
+    late = steady.within(spans) if steady else spans
+    if not late.height:
+        return
+    tops = outermost(facts.timeline, late)
+    frames = outermost(facts.timeline, late.filter(pl.col("name").str.contains(_FRAME)))
+    count = frames.height or tops.height
+    cost_ns = host_union_ns(tops)
+    took = f"{milliseconds(cost_ns)} on the host"
+    if steady:
+        steps = late["step"].unique().sort().to_list()
+        title = f"{plural(count, 'compilation')} after the first recorded step: {took}"
+        remark = f"in step{'s' if len(steps) > 1 else ''} {', '.join(map(str, steps[:8]))}"
+    else:
+        title = f"{plural(count, 'compilation')} in the recorded window: {took}"
+        remark = "fewer than two profiler steps are recorded, so warm-up and recompilation cannot be told apart"
+    longest = (
+        tops.group_by("name").agg(pl.len(), pl.col("dur_ns").sum()).sort("dur_ns", "name", descending=[True, False])
+    )
+    yield Finding(
+        code=CODE,
+        severity=Severity.WARNING if steady else Severity.INFO,
+        title=title,
+        where=places(facts, tops.sort("dur_ns", descending=True)["id"]),
+        evidence=(remark, *(f"{n:,} × {name}: {milliseconds(ns)}" for name, n, ns in longest.head(3).iter_rows())),
+        cost_ns=cost_ns,
+        confidence=Confidence.MEASURED,
+        fix="Run with TORCH_LOGS=recompiles (JAX_LOG_COMPILES=1), then mark changing sizes dynamic or pad them.",
+        false_alarm_if="a new batch size or the first evaluation is meant to compile once",
+    )

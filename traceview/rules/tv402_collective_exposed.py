@@ -1,0 +1,69 @@
+"""Communication between devices was not hidden behind computation.
+
+What it finds
+    Collective kernels that ran while nothing else was computed, for 10 % or more of the device's recorded span.
+
+Why it costs
+    The device computes nothing in that time.
+
+Evidence it needs
+    Collective kernels, told apart by name, and the other work of the same device.
+
+When it is wrong
+    A collective also waits for the slowest rank. Then that rank is the cause, and only a trace of all ranks shows it.
+
+Fix
+    Overlap: larger gradient buckets or ``bucket_cap_mb`` tuning in DDP, prefetching in FSDP, fewer and larger messages;
+    look at the other ranks for a late one.
+
+Scope and sources
+    NCCL, RCCL and custom all-reduce kernels, any version. General knowledge; terms and arithmetic are those of
+    TraceLens (github.com/AMD-AGI/TraceLens).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from traceview.busy import busy
+from traceview.findings import Confidence, Finding, Severity
+from traceview.rules.kernel_evidence import kernel_lines, milliseconds, places
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceview.rules.base import Facts
+
+CODE: Final = "TV402"
+NAME: Final = "collective-exposed"
+SEVERITY: Final = Severity.INFO
+
+SHARE_OF_SPAN: Final = 0.10
+"""Some communication is always exposed, at the ends of a step at least."""
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """One finding for all devices of the trace."""
+    rows = facts.work.filter(pl.col("kind") == "collective")
+    if not rows.height:
+        return
+    devices = busy(facts.timeline)
+    cost_ns = sum(device.exposed_communication_ns for device in devices)
+    span_ns = sum(device.span_ns for device in devices)
+    if not cost_ns or cost_ns < SHARE_OF_SPAN * span_ns:
+        return
+    total_ns = sum(device.communication_ns for device in devices)
+    yield Finding(
+        code=CODE,
+        severity=Severity.INFO,
+        title=f"Communication ran beside no computation for {milliseconds(cost_ns)}, "
+        f"{cost_ns / span_ns:.1%} of the recorded span",
+        where=places(facts, rows["id"]),
+        evidence=(f"{cost_ns / total_ns:.0%} of {milliseconds(total_ns)} of communication", *kernel_lines(rows)),
+        cost_ns=cost_ns,
+        confidence=Confidence.MEASURED,
+        fix="Overlap communication with computation (bucket sizes, prefetching), and look for a late rank.",
+        false_alarm_if="the collective waits for a rank that is late for another reason",
+    )

@@ -1,0 +1,91 @@
+"""The same large set of tensors was copied to the device in every step.
+
+What it finds
+    Copies from host to device of the same sizes and counts in each steady step: at least eight of a megabyte or more.
+
+Why it costs
+    Data that does not change (weights, tables, masks) could stay on the device. A batch is a handful of tensors; many
+    large ones of the same sizes are rather a model.
+
+Evidence it needs
+    Bytes of each copy, and at least two profiler steps after the first.
+
+When it is wrong
+    Offloading moves weights on purpose (FSDP CPU offload, DeepSpeed ZeRO), and some models have inputs of many tensors.
+
+Fix
+    Move modules and constant tensors to the device once, outside the loop.
+
+Scope and sources
+    CUDA and HIP, any version: general knowledge of training loops. Offloading by design: pytorch
+    ``torch/distributed/fsdp/api.py`` (``CPUOffload``), read in source code 2026-11.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from traceview.findings import Confidence, Finding, Severity
+from traceview.rules.device_work import union_ns
+from traceview.rules.kernel_evidence import milliseconds, places
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceview.rules.base import Facts
+
+CODE: Final = "TV502"
+NAME: Final = "repeated-copy"
+SEVERITY: Final = Severity.WARNING
+
+FEWEST_COPIES: Final = 8
+"""Per step. An input batch is a handful of tensors."""
+
+LARGE_BYTES: Final = 1 << 20
+"""A mebibyte: smaller tensors are masks, labels and lengths that belong to a batch."""
+
+FEWEST_STEPS: Final = 2
+"""The same copies must come back."""
+
+_TO_DEVICE: Final = "HtoD|Host-to-Device"
+
+SHARE_OF_BUSY: Final = 0.01
+"""Less is not worth a line."""
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """One finding for all copies that come back."""
+    steady = facts.steady
+    if steady is None or steady.steps["step"].n_unique() < FEWEST_STEPS:
+        return
+    copies = steady.within(
+        facts.work.filter(
+            (pl.col("kind") == "memcpy") & pl.col("name").str.contains(_TO_DEVICE) & (pl.col("bytes") >= LARGE_BYTES)
+        )
+    )
+    steps = steady.steps.select("process", "step").unique().height
+    per_step = copies.group_by("process", "bytes", "step").len()
+    same = (
+        per_step.group_by("process", "bytes")
+        .agg(steps=pl.col("step").n_unique(), least=pl.col("len").min(), most=pl.col("len").max())
+        .join(steady.steps.group_by("process").agg(all=pl.col("step").n_unique()), on="process")
+        .filter((pl.col("steps") == pl.col("all")) & (pl.col("least") == pl.col("most")))
+    )
+    rows = copies.join(same.select("process", "bytes"), on=["process", "bytes"], how="semi")
+    cost_ns = union_ns(rows)
+    if rows.height < FEWEST_COPIES * steps or cost_ns < SHARE_OF_BUSY * facts.table.busy_ns:
+        return
+    yield Finding(
+        code=CODE,
+        severity=Severity.WARNING,
+        title=f"The same {rows.height // steps:,} copies to the device came back in each of {steps:,} steps: "
+        f"{milliseconds(cost_ns)}",
+        where=places(facts, rows["id"]),
+        evidence=(f"{int(rows['bytes'].sum()) / steps / 1e6:,.1f} MB per step, in {same.height:,} sizes",),
+        cost_ns=cost_ns,
+        confidence=Confidence.INFERRED,
+        fix="Move modules and constant tensors to the device once.",
+        false_alarm_if="weights are offloaded on purpose, or a batch consists of many tensors",
+    )

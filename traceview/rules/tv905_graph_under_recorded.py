@@ -1,0 +1,79 @@
+"""Replayed graphs left no kernels in the file, so idle time is not reliable.
+
+What it finds
+    Graph launches without any recorded device work, while the device looks idle.
+
+Why it costs
+    Nothing by itself: the device ran the graph, but the profiler recorded nothing or one opaque block of it. Its time
+    looks like idle time, and no rule can see what ran.
+
+Evidence it needs
+    Graph launch calls and the device work linked to them.
+
+When it is wrong
+    An empty graph leaves no work. A launch at the very end of the window may run after it.
+
+Fix
+    Record with a profiler version that traces graph nodes (``nsys profile --cuda-graph-trace=node``), or run once with
+    graphs off to see the kernels.
+
+Scope and sources
+    CUDA and HIP graphs: it is a statement about the trace. The option: docs.nvidia.com/dl-cuda-graph, performance
+    issues, read 2026-11; openxla/xprof issue #3070.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from traceview.findings import Confidence, Finding, Severity
+from traceview.launches import graph_launch_ids
+from traceview.rules.kernel_evidence import places, plural
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceview.rules.base import Facts
+
+CODE: Final = "TV905"
+NAME: Final = "graph-under-recorded"
+SEVERITY: Final = Severity.WARNING
+
+SILENT_SHARE: Final = 0.01
+"""A launch or two at the end of a window is the edge of the recording, not a fault of it."""
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """One finding for silent graph launches, one for graphs recorded as opaque blocks."""
+    launched = graph_launch_ids(facts.timeline.events)
+    owned = facts.work["launch_id"].drop_nulls().unique()
+    silent = launched.filter(~launched.is_in(owned.implode()))
+    if len(silent) > SILENT_SHARE * len(launched):
+        yield _finding(
+            facts,
+            f"{len(silent):,} of {len(launched):,} graph launches have no recorded kernel: their time looks idle",
+            silent,
+        )
+    blocks = facts.work.filter(pl.col("kind") == "graph")
+    if blocks.height:
+        yield _finding(
+            facts,
+            f"{plural(blocks.height, 'graph')} recorded as one opaque block: what ran inside is unknown",
+            blocks["id"],
+        )
+
+
+def _finding(facts: Facts, title: str, event_ids: pl.Series) -> Finding:
+    return Finding(
+        code=CODE,
+        severity=Severity.WARNING,
+        title=title,
+        where=places(facts, event_ids),
+        evidence=("graph launches and the device work linked to them",),
+        cost_ns=None,
+        confidence=Confidence.MEASURED,
+        fix="Trace graph nodes (nsys profile --cuda-graph-trace=node), or run once with graphs off.",
+        false_alarm_if="the graphs are empty, or ran after the recording stopped",
+    )
