@@ -133,16 +133,14 @@ class Recording:
         activities = [profiler.ProfilerActivity.CPU]
         if self._torch.cuda.is_available():
             activities.append(profiler.ProfilerActivity.CUDA)
-        started = profiler.profile(activities=activities, record_shapes=True, with_stack=self._with_stack)
-        try:
-            started.start()
-        except RuntimeError as error:
-            first_line = next(iter(str(error).splitlines()), "")
+        if self._torch.autograd._profiler_enabled():  # noqa: SLF001 - a second one would end the first without a word
             raise TraceviewError(
                 "profiling",
-                why=f"the PyTorch profiler does not start ({first_line}).",
-                next_step="Only one can run at a time: is this block inside another one that is profiled?",
-            ) from None
+                why="the PyTorch profiler is running already, and only one can.",
+                next_step="Is this block inside another one that is profiled?",
+            )
+        started = profiler.profile(activities=activities, record_shapes=True, with_stack=self._with_stack)
+        started.start()
         self._profiler = started
 
 
