@@ -57,9 +57,8 @@ def test_attention_that_lands_on_math_fails_and_the_text_names_it(profile_dispat
 
 
 def test_dicts_are_placed_on_the_line_of_the_call(profile_dispatch):
-    with pytest.raises(AssertionError) as caught:
-        with profile_dispatch(FLASH):  # this line
-            sdpa(*tensors(64, 64, 32))
+    with pytest.raises(AssertionError) as caught, profile_dispatch(FLASH):  # this line
+        sdpa(*tensors(64, 64, 32))
     line = next(
         at for at, text in enumerate(Path(__file__).read_text().splitlines(), 1) if text.endswith("# this line")
     )
@@ -97,9 +96,9 @@ def test_stacks_name_the_line_that_asked(profile_dispatch):
 
 
 def test_a_block_without_attention_cannot_be_told(profile_dispatch):
-    with pytest.raises(pytest.fail.Exception, match="^INCONCLUSIVE: "), profile_dispatch():
+    with pytest.raises(pytest.fail.Exception, match=r"^INCONCLUSIVE: "), profile_dispatch():
         torch.ones(3).sum()
-    with pytest.warns(DispatchInconclusiveWarning, match="^INCONCLUSIVE: "), profile_dispatch(inconclusive="warn"):
+    with pytest.warns(DispatchInconclusiveWarning, match=r"^INCONCLUSIVE: "), profile_dispatch(inconclusive="warn"):
         pass
 
 
@@ -111,12 +110,11 @@ def test_an_error_in_the_block_is_the_error_of_the_test(profile_dispatch):
 
 
 def test_one_block_inside_another_is_refused(profile_dispatch):
-    with pytest.raises(pytest.fail.Exception, match="only one can. Is this block inside another one"):
-        with profile_dispatch(FLASH), profile_dispatch(FLASH):
-            pass
-    with torch.profiler.profile(), pytest.raises(pytest.fail.Exception, match="only one can"):
-        with profile_dispatch(FLASH):
-            pass
+    only_one = pytest.raises(pytest.fail.Exception, match=r"only one can\. Is this block inside another one")
+    with only_one, profile_dispatch(FLASH), profile_dispatch(FLASH):
+        pass
+    with torch.profiler.profile(), only_one, profile_dispatch(FLASH):
+        pass
     profile = profile_dispatch(FLASH)
     with pytest.raises(pytest.fail.Exception, match="this recording is running already"), profile, profile:
         pass

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 HEAVY = ("polars", "numpy", "rich", "torch", "isal")
 EMPTY_RUN = "import sys, pytest; pytest.main(['-rA', '-p', 'no:cacheprovider', *sys.argv[1:]])\n"
 
@@ -26,10 +28,12 @@ def test_nothing_heavy_is_imported_until_a_trace_is_judged(tmp_path):
     assert "loaded True []" in python(show, cwd=tmp_path)
 
 
-def test_asking_for_the_fixture_alone_imports_nothing_heavy(tmp_path):
+@pytest.mark.parametrize("name", ["traceview", "traceview.pytest_plugin"])
+def test_asking_for_the_fixtures_alone_imports_nothing_heavy(tmp_path, monkeypatch, name):
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     (tmp_path / "test_it.py").write_text("def test_it(assert_dispatch, profile_dispatch):\n    pass\n")
     show = EMPTY_RUN + f"print('loaded', [name for name in {HEAVY} if name in sys.modules])"
-    out = python(show, "-p", "traceview.pytest_plugin", cwd=tmp_path)
+    out = python(show, "-p", name, cwd=tmp_path)
     assert "1 passed" in out
     assert "loaded []" in out
 
