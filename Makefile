@@ -39,8 +39,7 @@ docs: $(VENV)/.dev ## Write the generated pages anew
 	$(BIN)/python docs/generate.py
 
 bench: $(VENV)/.dev ## Measure reading speed and memory
-	@for file in benchmarks/bench_*.py; do \
-		if [ -e "$$file" ]; then $(BIN)/python "$$file" || exit; else echo "no benchmarks yet"; fi; done
+	$(BIN)/python benchmarks/load.py
 
 samples: $(VENV)-samples/.torch ## Record and author the sample traces anew (installs PyTorch apart)
 	$(VENV)-samples/bin/python sample_traces/make.py --record

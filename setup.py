@@ -1,4 +1,4 @@
-"""The one part of the build that ``pyproject.toml`` cannot say: the compiled scanner, left out where it cannot be built."""
+"""What ``pyproject.toml`` cannot say of the build: the compiled scanner, left out where it cannot be built."""
 
 from setuptools import Extension, setup
 

@@ -29,12 +29,15 @@ RESULTS = Path(__file__).with_name("RESULTS.md")
 
 PEERS = {
     "traceview.load": """
-import traceview
+import numpy, polars, traceview
+begin()
 result = traceview.load(path)
 """,
     "traceview reader only": """
 import pathlib
+import numpy, polars
 from traceview.parsers.kineto.reader import read
+begin()
 result = read(pathlib.Path(path))
 """,
     "orjson.loads": """
@@ -45,6 +48,7 @@ result = orjson.loads(data)
 """,
     "orjson + polars": """
 import orjson, polars
+begin()
 events = orjson.loads(open(path, "rb").read())["traceEvents"]
 flat = [
     {**{k: v for k, v in e.items() if k != "args"}, **{f"args.{k}": v for k, v in e.get("args", {}).items()}}
@@ -55,14 +59,27 @@ result = polars.DataFrame({n: polars.Series([e.get(n) for e in flat], strict=Fal
 """,
     "HolisticTraceAnalysis": """
 from hta.trace_analysis import TraceAnalysis
+begin()
 result = TraceAnalysis(trace_files={0: path}, trace_dir="")
 """,
 }
-"""The code of each way of loading. The clock starts before its imports, or where it calls begin()."""
+"""The code of each way of loading. The clock starts at begin(), when all that it imports is imported."""
 
 WRAPPER = """
-import json, sys, time
+import json, sys, threading, time
 path = sys.argv[1]
+anonymous = 0
+def watch():
+    # Memory that the process itself asked for, without the pages of shared libraries, which the system can drop.
+    global anonymous
+    while True:
+        try:
+            status = open("/proc/self/status").read()
+        except OSError:
+            return
+        anonymous = max(anonymous, int(status.split("RssAnon:")[1].split()[0]) * 1024)
+        time.sleep(0.005)
+threading.Thread(target=watch, daemon=True).start()
 started = time.perf_counter()
 def begin():
     global started
@@ -76,7 +93,7 @@ try:
 except OSError:
     import resource
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-print("RESULT " + json.dumps([seconds, peak]))
+print("RESULT " + json.dumps([seconds, peak, anonymous]))
 """
 
 
@@ -86,11 +103,12 @@ class Measured:
 
     seconds: list[float] = field(default_factory=list)
     peaks: list[int] = field(default_factory=list)
+    anonymous: list[int] = field(default_factory=list)
     failure: str = ""
 
 
-def measure(code: str, python: str, path: Path, timeout: int) -> tuple[float, int] | str:
-    """Seconds and peak resident bytes, or why there are none."""
+def measure(code: str, python: str, path: Path, timeout: int) -> tuple[float, int, int] | str:
+    """Seconds, peak resident bytes, and the anonymous part of them; or why there are none."""
     command = [python, "-c", WRAPPER.format(code=code), str(path)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
@@ -100,8 +118,8 @@ def measure(code: str, python: str, path: Path, timeout: int) -> tuple[float, in
         return str(error)
     for line in done.stdout.splitlines():
         if line.startswith("RESULT "):
-            seconds, peak = json.loads(line.removeprefix("RESULT "))
-            return float(seconds), int(peak)
+            seconds, peak, anonymous = json.loads(line.removeprefix("RESULT "))
+            return float(seconds), int(peak), int(anonymous)
     lines = done.stderr.strip().splitlines() or ["ended without a result"]
     return lines[-1]
 
@@ -119,6 +137,7 @@ def run(path: Path, repeats: int, pythons: dict[str, str], timeout: int) -> dict
             else:
                 results[name].seconds.append(outcome[0])
                 results[name].peaks.append(outcome[1])
+                results[name].anonymous.append(outcome[2])
     return results
 
 
@@ -131,18 +150,18 @@ def table(path: Path, events: int, results: dict[str, Measured]) -> str:
     lines = [
         f"{size / 1e6:.0f} MB, {events} events; best and median of {max(len(r.seconds) for r in results.values())}",
         "",
-        "| | best s | median s | of traceview's best | peak MB | of the file size |",
-        "|---|---|---|---|---|---|",
+        "| | best s | median s | best over traceview's best | peak RSS MB | of the file | anonymous MB | of the file |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for name, result in results.items():
         if result.failure or not result.seconds:
-            lines.append(f"| {name} | skipped: {result.failure} | | | | |")
+            lines.append(f"| {name} | skipped: {result.failure} | | | | | | |")
             continue
-        best, peak = min(result.seconds), max(result.peaks)
+        best, peak, anonymous = min(result.seconds), max(result.peaks), max(result.anonymous)
         ratio = f"{best / own:.2f}" if own else ""
         lines.append(
             f"| {name} | {best:.2f} | {statistics.median(result.seconds):.2f} | {ratio} "
-            f"| {peak / 1e6:.0f} | {peak / size:.2f} |"
+            f"| {peak / 1e6:.0f} | {peak / size:.2f} | {anonymous / 1e6:.0f} | {anonymous / size:.2f} |"
         )
     return "\n".join(lines)
 
@@ -174,7 +193,8 @@ def main() -> None:
 def default_source() -> Path:
     """A real trace, from the folder that the tests use, too."""
     corpus = Path(os.environ.get("TRACEVIEW_CORPUS") or Path(__file__).resolve().parents[2] / "shared" / "corpus")
-    source = corpus / "pytorch" / "owlv2-large-h100.json.gz"
+    # The largest one, so that as little as possible repeats.
+    source = max((corpus / "pytorch").glob("*.json.gz"), key=lambda path: path.stat().st_size, default=corpus)
     if not source.is_file():
         raise SystemExit("no trace to repeat: pass one with --source, or set TRACEVIEW_CORPUS")
     return source

@@ -142,6 +142,10 @@ def shell(command: str, folder: Path, status: int = 0) -> subprocess.CompletedPr
     )
 
 
+_FILE = re.compile(r"^```\w+ file=(?P<file>\S+)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
+"""A block that a page gives as a file, which its commands then find in their folder."""
+
+
 def rerun(text: str) -> str:
     """A page whose console blocks show what the commands print now. Output that still holds stays as written."""
     status = 0
@@ -160,6 +164,8 @@ def rerun(text: str) -> str:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "sample_traces").symlink_to(ROOT / "sample_traces")
+        for written in _FILE.finditer(text):
+            (folder / written["file"]).write_text(written["body"], encoding="utf-8")
         return re.sub(r"^(```console\n)(.*?)(^```$)", block, text, flags=re.MULTILINE | re.DOTALL)
 
 

@@ -48,7 +48,7 @@ def table(*rows):
 MATH = Finding(
     code="TV102",
     severity=Severity.ERROR,
-    title="6 SDPA calls fell back to math: 21.839 ms of device time, 73.1% of busy time",
+    title="6 SDPA calls fell back to math: 21.839 ms of device time, 73.1 % of busy time",
     where="Attention, model/attn.py(338): forward; model/other.py(12): run",
     evidence=("6 × aten::scaled_dot_product_attention: an op that only this path calls (dims [[1,16,4096,64]])",),
     cost_ns=21_839_000,

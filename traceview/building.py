@@ -39,7 +39,7 @@ class Details(Mapping[str, pl.DataFrame]):
     """
 
     def __init__(self, by_row: Mapping[str, pl.DataFrame], event_of_row: NDArray[np.uint32]) -> None:
-        self._by_row = dict(by_row)
+        self._by_row = by_row
         self._event_of_row = event_of_row
         self._ready: dict[str, pl.DataFrame] = {}
 

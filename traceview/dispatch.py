@@ -6,7 +6,7 @@ launched it. Device time is a union of intervals per device, so concurrent kerne
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
@@ -85,6 +85,8 @@ class DispatchTable:
         device_events: Number of device-work events.
         unknown_ns: Sum of the durations of kernels that no signature names, ns.
         unknown_names: The longest of them.
+        calls: The attention calls, with the device events of each; ``None`` in a table that was not built from a
+            timeline.
     """
 
     dispatches: tuple[Dispatch, ...]
@@ -92,6 +94,7 @@ class DispatchTable:
     device_events: int
     unknown_ns: int
     unknown_names: tuple[str, ...]
+    calls: AttentionCalls | None = field(default=None, repr=False, compare=False)
 
     @property
     def attention(self) -> tuple[Dispatch, ...]:
@@ -124,6 +127,7 @@ def dispatch_table(timeline: Timeline, *, torch: str | None = None, cudnn: str |
         device_events=work.height,
         unknown_ns=int(unknown["dur_ns"].sum()),
         unknown_names=tuple(unknown["name"].head(5)),
+        calls=calls,
     )
 
 

@@ -28,6 +28,19 @@ class Confidence(StrEnum):
     """Concluded from circumstances."""
 
 
+class CostOf(StrEnum):
+    """What kind of time a cost is; only device time can be compared with the busy time of the devices."""
+
+    DEVICE = "device time"
+    """A device worked."""
+    IDLE = "device idle time"
+    """A device waited."""
+    HOST = "host time"
+    """The host worked."""
+    WALL = "wall time"
+    """From a start to an end, whatever happened in between."""
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One thing to know or to fix.
@@ -43,6 +56,7 @@ class Finding:
         confidence: See :class:`Confidence`.
         fix: What to do.
         false_alarm_if: When this finding is wrong.
+        cost_of: What kind of time ``cost_ns`` is.
     """
 
     code: str
@@ -54,3 +68,4 @@ class Finding:
     confidence: Confidence
     fix: str
     false_alarm_if: str
+    cost_of: CostOf = CostOf.DEVICE

@@ -25,6 +25,7 @@ from traceview.expectations.model import Context, ExpectationResult, Policy, Res
 from traceview.expectations.pieces import Pieces
 from traceview.expectations.vocabulary import spelled_out
 from traceview.findings import Finding, Severity
+from traceview.quantities import percent
 from traceview.rules.base import Facts
 from traceview.rules.catalogue import RULES
 
@@ -94,7 +95,7 @@ def check(
     """
     stated = expectations.context if expectations else Context()
     context = merge_context(stated, context or Context())
-    table = dispatch_table(timeline)
+    table = dispatch_table(timeline, torch=context.torch, cudnn=context.cudnn)
     findings = _findings(timeline, table)
     accepts = (*(expectations.accepts if expectations else ()), *baseline)
     accepted_findings = accept_findings(findings, accepts, today)
@@ -241,8 +242,8 @@ def _as_recorded(timeline: Timeline, table: DispatchTable) -> tuple[Verdict, str
         )
     if table.unknown_ns > BLIND_SHARE * kernel_ns:
         return Verdict.INCONCLUSIVE, (
-            f"no attention was found, but {table.unknown_ns / kernel_ns:.1%} of device time is in kernels that are "
-            f"not identified (such as {table.unknown_names[0][:80]})"
+            f"no attention was found, but {percent(table.unknown_ns / kernel_ns)} of device time is in kernels that "
+            f"are not identified (such as {table.unknown_names[0][:80]})"
         )
     return Verdict.PASS, (
         f"no attention ran: none of the {table.device_events:,} device events is an attention kernel, "

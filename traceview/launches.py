@@ -68,28 +68,30 @@ def _named(events: pl.DataFrame, pattern: str) -> pl.Expr:
     return pl.col("name").is_in(matching.implode())
 
 
-def _nullable_id(name: str, ids: NDArray[np.int64]) -> pl.Series:
-    return pl.Series(name, ids).replace(-1, None).cast(pl.UInt32)
+def _nullable_id(name: str, ids: NDArray[np.int32]) -> pl.Series:
+    known = pl.Series(name, ids.view(np.uint32))
+    return known.set(pl.Series(ids < 0), None)
 
 
-def _host_tree(events: pl.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _host_tree(events: pl.DataFrame) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Parent of each host row and the innermost op around it (itself if it is one); -1 where there is none."""
-    parent_id = np.full(events.height, -1, np.int64)
-    op_id = np.full(events.height, -1, np.int64)
-    host = events["thread"].is_not_null().arg_true().to_numpy()
+    parent_id = np.full(events.height, -1, np.int32)
+    op_id = np.full(events.height, -1, np.int32)
+    on_host = events["thread"].is_not_null()
+    host = np.flatnonzero(on_host.to_numpy()).astype(np.int32)
     if not len(host):
         return parent_id, op_id
-    rows = events.select("start_ns", "dur_ns", "thread", "kind")[host]
-    starts = rows["start_ns"].to_numpy()
-    parent = nesting.parents(starts, starts + rows["dur_ns"].to_numpy(), rows["thread"].to_numpy())
-    op = nesting.nearest_marked(parent, (rows["kind"] == "op").to_numpy())
+    rows = events.select("start_ns", "thread", ends=pl.col("start_ns") + pl.col("dur_ns")).filter(on_host)
+    parent = nesting.parents(rows["start_ns"].to_numpy(), rows["ends"].to_numpy(), rows["thread"].to_numpy())
+    del rows
+    op = nesting.nearest_marked(parent, (events["kind"] == "op").filter(on_host).to_numpy())
     has_parent, has_op = parent >= 0, op >= 0
     parent_id[host[has_parent]] = host[parent[has_parent]]
     op_id[host[has_op]] = host[op[has_op]]
     return parent_id, op_id
 
 
-def _launches(events: pl.DataFrame) -> tuple[NDArray[np.int64], int]:
+def _launches(events: pl.DataFrame) -> tuple[NDArray[np.int32], int]:
     """Launching host call of each device row (-1: none), and how many correlation ids a process used twice."""
     key = ["process", "correlation"]
     keyed = events.select("id", "start_ns", "device", "thread", "kind", *key).filter(
@@ -99,7 +101,7 @@ def _launches(events: pl.DataFrame) -> tuple[NDArray[np.int64], int]:
         *key, "start_ns", pl.col("id").alias("launch_id")
     )
     work = keyed.filter(pl.col("device").is_not_null()).select("id", "start_ns", *key)
-    launch_id = np.full(events.height, -1, np.int64)
+    launch_id = np.full(events.height, -1, np.int32)
     unique = calls.unique(key, keep="first", maintain_order=True)
     reused = calls.height - unique.height
     found = work.join(unique.drop("start_ns"), on=key, how="inner")
@@ -114,14 +116,15 @@ def _launches(events: pl.DataFrame) -> tuple[NDArray[np.int64], int]:
     return launch_id, reused
 
 
-def _fill_by_external_id(timeline: Timeline, op_id: NDArray[np.int64]) -> int:
-    """Give device rows without an enclosing op the op that carries the same ``External id``.
+def _fill_by_external_id(timeline: Timeline, op_id: NDArray[np.int32]) -> int:
+    """Give device work without an enclosing op the op that carries the same ``External id``.
 
     PyTorch stamps launches and their device work with the id of the op that was innermost at the time. It is only
     used where the call tree gives no answer: ids repeat for collectives, so the tree is the better witness.
     """
     key = next((key for key in ("External id", "external id") if key in timeline.details), None)
-    open_rows = np.flatnonzero((op_id < 0) & timeline.events["device"].is_not_null().to_numpy())
+    works = timeline.events["kind"].is_in(list(schema.BUSY_KINDS)) & timeline.events["device"].is_not_null()
+    open_rows = np.flatnonzero((op_id < 0) & works.to_numpy())
     if key is None or not len(open_rows):
         return 0
     ids = timeline.details[key]

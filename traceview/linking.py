@@ -9,6 +9,7 @@ import polars as pl
 
 from traceview import launches, steps
 from traceview.kernels import identify
+from traceview.memory import release_free
 
 if TYPE_CHECKING:
     from traceview.timeline import Timeline
@@ -20,7 +21,9 @@ def finish(timeline: Timeline) -> Timeline:
     Args:
         timeline: One file, or several merged into one.
     """
-    return steps.mark_steps(launches.link(mark_collectives(timeline)))
+    linked = launches.link(mark_collectives(timeline))
+    release_free()
+    return steps.mark_steps(linked)
 
 
 def mark_collectives(timeline: Timeline) -> Timeline:

@@ -20,7 +20,7 @@ OVERHANG_NS: Final = 1_000
 driver calls are stamped by another clock than ops, so a true child can seem to outlive its parent a little."""
 
 
-def parents(starts: NDArray[np.int64], ends: NDArray[np.int64], threads: NDArray[np.uint32]) -> NDArray[np.int64]:
+def parents(starts: NDArray[np.int64], ends: NDArray[np.int64], threads: NDArray[np.uint32]) -> NDArray[np.int32]:
     """Index of the directly enclosing event of each event, or :data:`NO_PARENT`.
 
     Args:
@@ -28,30 +28,35 @@ def parents(starts: NDArray[np.int64], ends: NDArray[np.int64], threads: NDArray
         ends: End of each event, ns.
         threads: Thread key of each event.
     """
-    order = np.argsort(threads, kind="stable")
-    starts, ends, threads = starts[order], ends[order], threads[order]
+    # 32 bits are enough for a row number, and large traces are held by memory before they are held by time.
+    if int(threads.max(initial=0)) < 1 << 16:
+        threads = threads.astype(np.uint16)  # NumPy sorts 16 bits by radix
+    order = np.argsort(threads, kind="stable").astype(np.int32)
+    starts, ends = starts[order], ends[order]
     count = len(order)
-    parent = np.arange(-1, count - 1, dtype=np.int64)
-    first_of_thread = np.ones(count, bool)
-    first_of_thread[1:] = threads[1:] != threads[:-1]
-    parent[first_of_thread] = NO_PARENT
+    parent = np.arange(-1, count - 1, dtype=np.int32)
+    parent[np.flatnonzero(np.diff(threads[order])) + 1] = NO_PARENT
     # Start from the previous event and climb. Whoever does not enclose `p` has ended before `p` does, so it cannot
     # enclose an event that `p` does not enclose either: jumping to p's own current guess skips nobody, and since
     # guesses improve together a run of n siblings takes log2(n) rounds.
-    open_rows = np.flatnonzero(parent >= 0)
+    settled = np.ones(count, np.bool_)
+    settled[1:] = (ends[:-1] > starts[1:]) & (ends[:-1] + OVERHANG_NS >= ends[1:])
+    open_rows = np.flatnonzero(~settled & (parent >= 0)).astype(np.int32)
+    parent[open_rows] = parent[open_rows - 1]
+    open_rows = open_rows[parent[open_rows] >= 0]
     while len(open_rows):
         guess = parent[open_rows]
         fits = (ends[guess] > starts[open_rows]) & (ends[guess] + OVERHANG_NS >= ends[open_rows])
         open_rows, guess = open_rows[~fits], guess[~fits]
         parent[open_rows] = parent[guess]
         open_rows = open_rows[parent[open_rows] >= 0]
-    result = np.full(count, NO_PARENT, np.int64)
+    result = np.full(count, NO_PARENT, np.int32)
     has_parent = parent >= 0
     result[order[has_parent]] = order[parent[has_parent]]
     return result
 
 
-def nearest_marked(parent: NDArray[np.int64], marked: NDArray[np.bool_]) -> NDArray[np.int64]:
+def nearest_marked(parent: NDArray[np.int32], marked: NDArray[np.bool_]) -> NDArray[np.int32]:
     """For each event the nearest of itself and its ancestors that is marked, or :data:`NO_PARENT`.
 
     Args:
@@ -59,9 +64,9 @@ def nearest_marked(parent: NDArray[np.int64], marked: NDArray[np.bool_]) -> NDAr
         marked: Which events count.
     """
     # One extra slot stands for "no such ancestor" so that it can be pointed to; index -1 reaches it.
-    here = np.arange(len(parent) + 1, dtype=np.int64)
+    here = np.arange(len(parent) + 1, dtype=np.int32)
     here[-1] = NO_PARENT
-    target = np.where(np.append(marked, True), here, np.append(parent, NO_PARENT))
+    target = np.where(np.append(marked, True), here, np.append(parent, np.int32(NO_PARENT)))
     settled = np.append(marked, True)
     while True:
         moving = np.flatnonzero(~settled[target])

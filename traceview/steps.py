@@ -37,15 +37,14 @@ def mark_steps(timeline: Timeline) -> Timeline:
     if not marks.height:
         return timeline
     step = np.full(events.height, -1, np.int32)
-    on_host = events["thread"].is_not_null().to_numpy()
-    process = events["process"].fill_null(0xFFFFFFFF).to_numpy()
     starts = events["start_ns"].to_numpy()
-    for (key,), own in marks.sort("start_ns").group_by("process", maintain_order=True):
-        rows = np.flatnonzero(on_host & (process == key))
-        index = np.searchsorted(own["start_ns"].to_numpy(), starts[rows], side="right") - 1
-        inside = (index >= 0) & (starts[rows] < own["end_ns"].to_numpy()[np.maximum(index, 0)])
-        step[rows[inside]] = own["number"].to_numpy()[index[inside]]
-    launch = events["launch_id"].fill_null(0xFFFFFFFF).to_numpy()
-    launched = np.flatnonzero(launch != 0xFFFFFFFF)
-    step[launched] = step[launch[launched]]
-    return replace(timeline, events=events.with_columns(pl.Series("step", step).replace(-1, None)))
+    for mark in marks.iter_rows(named=True):
+        # Events are sorted by start, so a step is a stretch of rows.
+        first, stop = np.searchsorted(starts, [mark["start_ns"], mark["end_ns"]]).tolist()
+        inside = events[first:stop].select(
+            (pl.col("process") == mark["process"]).fill_null(value=False) & pl.col("thread").is_not_null()
+        )
+        step[first:stop][inside.to_series().to_numpy()] = mark["number"]
+    launched = events.select("id", "launch_id").drop_nulls()
+    step[launched["id"].to_numpy()] = step[launched["launch_id"].to_numpy()]
+    return replace(timeline, events=events.with_columns(pl.Series("step", step).set(pl.Series(step < 0), None)))

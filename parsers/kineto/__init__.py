@@ -41,10 +41,18 @@ class KinetoFormat:
 
     def parse(self, path: Path, *, run: int, progress: Callable[[float], None] | None) -> Timeline:
         """Read one file; see :meth:`traceview.formats.Format.parse`."""
+        from traceview.memory import release_free
         from traceview.parsers.kineto.mapping import to_timeline
         from traceview.parsers.kineto.reader import read
 
-        return to_timeline(read(path, progress=progress), path, run=run)
+        raw = read(path, progress=progress)
+        release_free()
+        # The mapping must hold the only reference, so that it can let go of columns one by one.
+        holder = [raw]
+        del raw
+        timeline = to_timeline(holder.pop(), path, run=run)
+        release_free()
+        return timeline
 
 
 FORMAT = KinetoFormat()

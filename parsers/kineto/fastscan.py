@@ -92,13 +92,13 @@ def scan_block(block: bytes, texts: PlainTexts, tally: Tally) -> Piece | None:
         texts: Codes of the texts met in earlier blocks.
         tally: Takes the repairs of names.
     """
-    if _scan is None or not _is_utf8(block):
+    if _scan is None or not _is_utf8(block):  # type: ignore[redundant-expr]
         return None
     found = _scan.scan(block, PAD, len(block) - PAD, _INT_KEYS)
     if found is None:
         return None
-    height, phases, *rest = found
-    numbers, (cat, name), (names, labels, keys, tokens), arguments = rest[:5], rest[5:7], rest[7:11], rest[11]
+    height, phases, numbers, arguments = found[0], found[1], found[2:7], found[13]
+    cat, name, names, labels, keys, tokens = found[7:13]
     token_codes, flags = texts.arguments.of(_texts(block, tokens))
     if flags.any():
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -20,11 +21,11 @@ from traceview.parsers.kineto.categories import (
     OLD_ANNOTATION_NAME,
     SYNC_CALL,
 )
-from traceview.parsers.kineto.owners import NO_KEY, NULL, Owners, find_owners, key_series, nullable
+from traceview.parsers.kineto.owners import NO_KEY, NULL, Owners, find_owners, int_arg, key_series, nullable
 from traceview.timeline import Count, ImportReport, Note, Timeline, Trust
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -74,7 +75,7 @@ def to_timeline(raw: RawTrace, path: Path, *, run: int) -> Timeline:
     owners = find_owners(raw, rows, on_device, run=run)
     counts.update(owners.counts)
     notes = [*about.notes(raw.head), *_own_notes(raw, rows, owners)]
-    head, truncated, details = raw.head, raw.truncated, _details(raw)
+    head, truncated, details = raw.head, raw.truncated, _Details(raw)
     columns: dict[str, pl.Series] = {
         "kind": pl.Series(kind).cat.to(schema.Kind),
         "process": owners.process,
@@ -113,17 +114,26 @@ def to_timeline(raw: RawTrace, path: Path, *, run: int) -> Timeline:
     )
 
 
-def _details(raw: RawTrace) -> dict[str, pl.DataFrame]:
-    """The arguments that did not become columns, integers as narrow as they fit."""
-    details = {
-        key: frame.with_columns(frame["value"].shrink_dtype())
-        for key, frame in raw.int_args.items()
-        if key not in _COLUMN_ARGS
-    }
-    for key, frame in raw.text_args.items():
-        if key not in _INPUT_ARGS.values():
-            details[f"{key} (text)" if key in details else key] = frame
-    return details
+class _Details(Mapping[str, pl.DataFrame]):
+    """The arguments that did not become columns, by row of the file; each is made a frame when it is asked for."""
+
+    def __init__(self, raw: RawTrace) -> None:
+        self._ints = raw.int_args
+        self._texts = raw.text_args
+        self._sources = {key: (self._ints, key) for key in raw.int_args if key not in _COLUMN_ARGS}
+        for key in raw.text_args:
+            if key not in _INPUT_ARGS.values():
+                self._sources[f"{key} (text)" if key in self._sources else key] = (self._texts, key)
+
+    def __getitem__(self, key: str) -> pl.DataFrame:
+        source, name = self._sources[key]
+        return source[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._sources)
+
+    def __len__(self) -> int:
+        return len(self._sources)
 
 
 def _per_text(column: pl.Series, value_of: Callable[[str], int]) -> NDArray[np.int8]:
@@ -135,6 +145,10 @@ def _per_text(column: pl.Series, value_of: Callable[[str], int]) -> NDArray[np.i
     table[codes] = [value_of(text) for text in distinct.cast(pl.String)]
     values: NDArray[np.int8] = table[column.to_physical().fill_null(absent).to_numpy()]
     return values
+
+
+def _categories(events: pl.DataFrame) -> set[str]:
+    return set(events["cat"].drop_nulls().unique().cast(pl.String))
 
 
 def _kinds(events: pl.DataFrame) -> tuple[NDArray[np.int8], NDArray[np.bool_]]:
@@ -171,8 +185,8 @@ def _refine_by_name(events: pl.DataFrame, kind: NDArray[np.int8], number: dict[s
         ("op", "annotation"),
     ):
         kind[(kind == number[source]) & (told == number[target])] = number[target]
-    mtia = _per_text(events["cat"], lambda cat: int(cat == "mtia_ccp_events")) == 1
-    if mtia.any():
+    if "mtia_ccp_events" in _categories(events):
+        mtia = _per_text(events["cat"], lambda cat: int(cat == "mtia_ccp_events")) == 1
         kind[mtia] = _per_text(events["name"], lambda name: number[MTIA_KINDS.get(name, "other")])[mtia]
 
 
@@ -209,11 +223,10 @@ def _unsupported_phases(events: pl.DataFrame) -> dict[str, Count]:
 
 def _sparse(raw: RawTrace, keys: tuple[str, ...], rows: NDArray[np.uint32]) -> pl.Series:
     """An integer argument as a column of the kept rows, null where absent; the first key wins."""
-    values = np.full(raw.events.height, NULL, np.int64)
-    for key in reversed(keys):
-        if key in raw.int_args:
-            values[raw.int_args[key]["row"].to_numpy()] = raw.int_args[key]["value"].to_numpy()
-    return nullable(values[rows])
+    values = int_arg(raw, keys[0], rows)
+    for key in keys[1:]:
+        values = np.where(values == NULL, int_arg(raw, key, rows), values)
+    return nullable(values)
 
 
 def _inputs(raw: RawTrace, rows: NDArray[np.uint32]) -> tuple[pl.Series, pl.DataFrame]:
@@ -289,8 +302,8 @@ def _own_notes(raw: RawTrace, rows: NDArray[np.uint32], owners: Owners) -> list[
         notes.append(
             Note("unreadable-events", f"{lost:,} stretches of the file could not be read as events.", Trust.LIMITED)
         )
-    ranges = int((_per_text(raw.events["cat"], lambda cat: int(cat == "cuda_profiler_range")) == 1).sum())
-    if ranges:
+    if "cuda_profiler_range" in _categories(raw.events):
+        ranges = int((_per_text(raw.events["cat"], lambda cat: int(cat == "cuda_profiler_range")) == 1).sum())
         notes.append(
             Note(
                 "cupti-range-profiler",

@@ -62,7 +62,7 @@ def find_owners(raw: RawTrace, rows: NDArray[np.uint32], on_device: NDArray[np.b
     """
     pid = raw.events["pid"].fill_null(NULL).to_numpy()[rows]
     tid = raw.events["tid"].fill_null(NULL).to_numpy()[rows]
-    correlation = _int_arg(raw, "correlation", rows)
+    correlation = int_arg(raw, "correlation", rows)
     correlation[correlation == 0] = NULL  # CUPTI's "none"
     counts: dict[str, Count] = {}
     filled = _fill_from_flows(raw, rows, on_device, pid, tid, correlation)
@@ -81,14 +81,14 @@ def find_owners(raw: RawTrace, rows: NDArray[np.uint32], on_device: NDArray[np.b
     thread = np.full(len(rows), NO_KEY, np.uint32)
     thread[host] = thread_of_host
 
-    ordinal = _int_arg(raw, "device", rows)[on_device]
+    ordinal = int_arg(raw, "device", rows)[on_device]
     ordinal = np.where(ordinal == NULL, device_pid, ordinal)
     # Two ranks in one file both have a device 0: with several processes a device is (process, ordinal).
     device_pairs, device_of_row = _distinct_pairs(owner if len(host_pids) > 1 else np.zeros_like(owner), ordinal)
     device = np.full(len(rows), NO_KEY, np.uint32)
     device[on_device] = device_of_row
     stream = np.full(len(rows), NULL, np.int64)
-    recorded = _int_arg(raw, "stream", rows)[on_device]
+    recorded = int_arg(raw, "stream", rows)[on_device]
     stream[on_device] = np.where(recorded == NULL, tid[on_device], recorded)
 
     names = _metadata_names(raw)
@@ -120,17 +120,23 @@ def nullable(values: NDArray[np.int64]) -> pl.Series:
     return column.set(column == NULL, None) if (values == NULL).any() else column
 
 
-def _int_arg(raw: RawTrace, key: str, rows: NDArray[np.uint32]) -> NDArray[np.int64]:
-    values = np.full(raw.events.height, NULL, np.int64)
-    if key in raw.int_args:
+def int_arg(raw: RawTrace, key: str, rows: NDArray[np.uint32]) -> NDArray[np.int64]:
+    """An integer argument of the kept rows, :data:`NULL` where it is absent."""
+    values = np.full(len(rows), NULL, np.int64)
+    if key in raw.int_args and len(rows):
         frame = raw.int_args[key]
-        values[frame["row"].to_numpy()] = frame["value"].to_numpy()
-    return values[rows]
+        wanted = frame["row"].to_numpy()
+        place = np.minimum(np.searchsorted(rows, wanted), len(rows) - 1)
+        kept = rows[place] == wanted
+        values[place[kept]] = frame["value"].to_numpy()[kept]
+    return values
 
 
 def _distinct(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
     """The distinct values in ascending order, and the index of each row's value. They are few, so no row is sorted."""
     distinct = pl.Series(values).unique().sort().to_numpy()
+    if len(distinct) <= 1:
+        return distinct, np.zeros(len(values), np.uint32)
     return distinct, np.searchsorted(distinct, values).astype(np.uint32)
 
 

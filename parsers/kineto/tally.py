@@ -27,7 +27,7 @@ KINDS: Final[dict[str, str]] = {
     "lost-cut": "The file ends in the middle of an event, which is incomplete.",
     "lost-argument": "An argument was dropped because the file has too many different argument names.",
     "lost-metadata": "A top-level key of the file, outside traceEvents, could not be read.",
-    "lost-trailing": "Text follows after the end of the JSON document (two files written into one?).",
+    "lost-trailing": "Text follows the end of the JSON (two files in one?), counted by the events it seems to hold.",
 }
 """Every kind of count a Kineto reader can report, with one sentence each."""
 

@@ -8,10 +8,12 @@ import jsonschema
 import pytest
 
 from traceview import load, report
+from traceview.explaining import explain_trace
 from traceview.gate import check
 from traceview.render import documents
+from traceview.render.explain_document import explain_document
 
-COMMANDS = ("check-dispatch", "report", "kernels")
+COMMANDS = ("check-dispatch", "explain", "report", "kernels")
 
 
 @pytest.fixture(scope="session")
@@ -51,6 +53,7 @@ def test_real_traces(corpus, validators):
         kernels = report.kernel_report(timeline)
         written = {
             "check-dispatch": documents.check_document(result, trace, summary, result.exit_code),
+            "explain": explain_document(explain_trace(timeline), trace, summary),
             "report": documents.report_document(report.report(timeline)),
             "kernels": documents.kernels_document(kernels, kernels.kernels),
         }

@@ -64,7 +64,7 @@ def test_eager_attention_names_its_module_its_time_and_its_share(corpus: Path) -
     result = gate.check(load(corpus / "pytorch" / "owlv2-large-h100.json.gz"))
     (finding,) = [finding for finding in result.findings if finding.code == "TV101"]
     assert finding.title.startswith("180 attention calls ran unfused: 492.")
-    assert "86.9% of busy time" in finding.title
+    assert "86.9 % of busy time" in finding.title
     assert "Owlv2Attention" in finding.where
     assert {row.evidence for row in result.table.attention} == {"shapes"}
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from authored_timeline import Event, host, kernel, launch, op, timeline
 from traceview.errors import ExitCode
+from traceview.expectations.model import Context
 from traceview.findings import Severity
 from traceview.gate import CheckResult, Verdict, check
 from traceview.timeline import ImportReport
@@ -44,6 +45,25 @@ def test_one_proven_slow_call_fails_the_check() -> None:
     assert result.summary == "1 SDPA call fell back to math: 0.009 ms on the CPU"
 
 
+def test_stated_versions_narrow_the_reasons() -> None:
+    """Without strides and values little is certain; which releases are asked shows in the reasons all the same."""
+    dims = [[1, 4, 128, 64]] * 3
+    events = [
+        op("aten::scaled_dot_product_attention", 0, 9, dims=dims, dtypes=["c10::Half"] * 3),
+        launch(1, 1),
+        kernel(FLASH, 100, 110, 1),
+    ]
+    judged_for = {
+        torch: next(
+            reason.evidence
+            for reason in check(timeline(*events), context=Context(torch=torch)).table.attention[0].reasons
+            if reason.rule == "order"
+        )
+        for torch in ("2.6", "2.8")
+    }
+    assert judged_for == {"2.6": "judged for torch 2.6", "2.8": "judged for torch 2.8"}
+
+
 def test_a_hint_never_fails() -> None:
     result = judged(*flash_call(0, 1), *CHAIN_BY_ORDER)
     assert (result.verdict, result.exit_code) == (Verdict.PASS, ExitCode.OK)
@@ -74,7 +94,7 @@ def test_identified_work_without_attention_passes_and_says_so() -> None:
 def test_too_much_unidentified_work_could_hide_attention() -> None:
     result = judged(kernel(GEMM, 0, 90), kernel("who_knows", 90, 100))
     assert result.exit_code is ExitCode.INCONCLUSIVE
-    assert "10.0% of device time is in kernels that are not identified (such as who_knows)" in result.summary
+    assert "10.0 % of device time is in kernels that are not identified (such as who_knows)" in result.summary
 
 
 def test_a_file_that_is_cut_off_proves_no_absence() -> None:
@@ -100,5 +120,5 @@ def test_findings_carry_place_cost_and_evidence() -> None:
     (finding,) = result.findings
     assert finding.where == "Attention, models/eager.py(14): attention"
     assert finding.cost_ns == 30_000
-    assert finding.title == "1 SDPA call fell back to math: 0.030 ms of device time, 100.0% of busy time"
+    assert finding.title == "1 SDPA call fell back to math: 0.030 ms of device time, 100.0 % of busy time"
     assert finding.evidence == ("1 × aten::scaled_dot_product_attention: an op that only this path calls is recorded",)

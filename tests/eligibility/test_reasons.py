@@ -10,7 +10,7 @@ from sdpa_calls import A100, H100, Q, call, recorded
 from traceview import load
 from traceview.dispatch import dispatch_table
 from traceview.eligibility import explain
-from traceview.reasons import Reason, eligibility_reasons
+from traceview.reasons import Reason, Role, eligibility_reasons
 
 FLASH = "void pytorch_flash::flash_fwd_kernel<pytorch_flash::Flash_fwd_kernel_traits<64, 128, 128, 4, false, false, cutlass::bfloat16_t> >"
 EFFICIENT = "fmha_cutlassF_f32_aligned_64x64_rf_sm80(PyTorchMemEffAttention::AttentionKernel<float>::Params)"
@@ -33,7 +33,11 @@ def test_a_cause_says_what_was_recorded_and_where_the_rule_comes_from():
         "Flash attention takes half-precision inputs only, all three of one dtype.",
         evidence="recorded inputs: query, key and value are float32",
         source=cause.source,
+        role=Role.CAUSE,
+        detail=cause.detail,
     )
+    assert (cause.detail.backends, cause.detail.facts) == (("flash",), "query, key and value are float32")
+    assert (cause.detail.evidence_class, cause.detail.statement in cause.text) == ("S", True)
     assert cause.source.startswith("evidence S: ")
     assert "21c3369eded41cbad40b61858013c3312afc6dbb" in cause.source
     assert (
@@ -98,9 +102,14 @@ def test_a_row_of_the_dispatch_table_has_them(tmp_path):
     assert reasons(timeline) == [
         ("observed", "observed"),
         ("F1", "refuses"),
+        ("C1", "refuses"),
         ("order", "allows"),
         ("eligible", "allows"),
     ]
+    (row,) = dispatch_table(timeline).attention
+    roles = {reason.rule: reason.role for reason in row.reasons}
+    # Whether cuDNN comes before the memory-efficient backend depends on the release, so it is no certain cause.
+    assert (roles["F1"], roles["C1"]) == (Role.CAUSE, Role.ALSO)
 
 
 def test_the_version_that_the_trace_states_is_used_and_the_users_wins(tmp_path):

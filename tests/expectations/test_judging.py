@@ -213,11 +213,11 @@ FORBIDDEN = {
     "no such kernel": ('kernel = "sm75*"', CALLS, "pass", "nothing of the kind among 3 kernels"),
     "all at once": ('op = "gemm"\ntensor_core = false', [*matrix(0, 1), *matrix(20, 2, SIMT)], "fail", "gemm legacy 1 kernel (1.000 ms) ran"),
     "an op": ('op = "aten::bmm"', matrix(0, 1), "pass", "nothing of the kind among 1 calls and kernels"),
-    "a rule that finds something": ('rule = "TV102"', math(0, 1), "fail", "1 SDPA call fell back to math: 1.000 ms of device time, 100.0% of busy time"),
+    "a rule that finds something": ('rule = "TV102"', math(0, 1), "fail", "1 SDPA call fell back to math: 1.000 ms of device time, 100.0 % of busy time"),
     "a rule that finds nothing": ('rule = "TV102"', CALLS, "pass", "TV102 found nothing"),
     "a rule that infers something": (
         'rule = "TV101"', [*CALLS, *BY_HAND_IN_ORDER],
-        "inconclusive", "inferred, not proven: 1 attention call seem to have run unfused: 0.003 ms of device time, 0.1% of busy time",
+        "inconclusive", "inferred, not proven: 1 attention call seem to have run unfused: 0.003 ms of device time, 0.1 % of busy time",
     ),
     "nothing is recorded": (
         'kernel = "x"', [op("aten::add", 0, 1)],

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from types import SimpleNamespace
+from dataclasses import replace
 
 import pytest
 
 from authored_outcomes import EXPECTED, FAIL, IMPORTED, INCONCLUSIVE, NOTHING, PASS, TRACE, UNTOLD_EXPECTATION, WARNED
 from traceview.errors import ExitCode
+from traceview.expectations.model import ExpectationResult, ResultKind
 from traceview.gate import CheckResult, Verdict
 from traceview.render.outcome import Expectation, Place, call_sites, outcome, relative, remarks, shortened
 
@@ -72,19 +72,8 @@ def test_names_are_shortened_and_can_be_written():
     assert len(shortened("k" * 10_000)) == 1000
 
 
-def result(verdict=Verdict.PASS, findings=(), **more):
-    plain = CheckResult(verdict, "said", FAIL.table, findings)
-    return SimpleNamespace(
-        verdict=plain.verdict, summary=plain.summary, table=plain.table, findings=plain.findings, **more
-    )
-
-
-@dataclass
-class Judged:
-    line: int
-    text: str
-    verdict: str
-    observed: str
+def result(**more):
+    return CheckResult(Verdict.PASS, "said", FAIL.table, (), **more)
 
 
 def test_a_check_without_expectations():
@@ -93,15 +82,13 @@ def test_a_check_without_expectations():
 
 
 def test_a_check_with_expectations():
-    judged = Judged(4, "attention: flash", "fail", "math")
+    judged = ExpectationResult(ResultKind.EXPECT, "/src/ci/dispatch.toml", 4, "attention: flash", Verdict.FAIL, "math")
     found = outcome(
         result(expectations=(judged,), expectations_path="/src/ci/dispatch.toml", notes=("unused",)),
         TRACE, IMPORTED, ExitCode.VIOLATED, root="/src",
     )  # fmt: skip
     assert found.expectations == (Expectation(Place("ci/dispatch.toml", 4), "attention: flash", "fail", "math", None),)
     assert found.notes == ("unused",)
-    given = outcome(result(expectations=None, expectations_path=None), TRACE, IMPORTED, ExitCode.OK)
-    assert given.expectations is None
 
 
 def test_an_absolute_trace_is_placed_relative_too():

@@ -10,12 +10,14 @@ import pytest
 from traceview.busy import DeviceBusy
 from traceview.dispatch import Dispatch, DispatchTable, KernelShare
 from traceview.errors import ExitCode
-from traceview.findings import Confidence, Finding, Severity
+from traceview.findings import Confidence, CostOf, Finding, Severity
 from traceview.gate import CheckResult, Verdict
+from traceview.reasons import Detail, Reason, Role
 from traceview.render.dispatch_text import shapes, write_check
 from traceview.render.kernels_text import write_kernel_report
 from traceview.render.page import Column, Page
 from traceview.render.report_text import write_report
+from traceview.render.units import saving
 from traceview.report import KernelReport, KernelUse, PartNote, Report, Step
 
 FLASH = "void pytorch_flash::flash_fwd_kernel<Flash_fwd_kernel_traits<64, 128>, false>(Flash_fwd_params)"
@@ -293,6 +295,48 @@ def test_check_fails(trace, summary, text):
         "  24 x  pytorch_flash::flash_fwd_kernel<Flash_fwd_kernel_traits<...>, false>, 2.723 ms",
     ]
     assert shown[-1] == "1 error, 0 warnings, 24 attention calls, exit code 1"
+
+
+REFUSED = Reason(
+    "F1", "refuses", "flash is refused: inputs are float32. Flash attention takes half precision.", role=Role.CAUSE,
+    detail=Detail(("flash",), "inputs are float32", "Flash attention takes half precision."),
+)  # fmt: skip
+LEFT = Reason("order", "allows", "math is what is left", role=Role.ORDER)
+
+
+def test_check_says_why_a_slow_call_was_not_fused(trace, summary, text):
+    slow = dispatch(implementation="math", verdict="slow", evidence="op", reasons=(REFUSED, LEFT))
+    result = CheckResult(Verdict.FAIL, FINDING.title, table(slow, slow, dispatch(reasons=(LEFT,))), (FINDING,))
+    shown = text(lambda page: write_check(result, trace, summary, page, code=ExitCode.VIOLATED, limit=12)).splitlines()
+    at = shown.index("Why the slow calls were not fused")
+    assert shown[at + 1 : at + 5] == [
+        "  calls    48",
+        "  refused  flash by F1: Flash attention takes half precision.",
+        "  so       math is what is left",
+        "  traceview explain shows the sources of these rules and what to change.",
+    ]
+
+
+def test_what_a_finding_says_is_not_said_in_the_strip_too(trace, summary, text):
+    limit = "509 of 1,707 device events have no launch in the file"
+    lost = replace(FINDING, code="TV902", severity=Severity.WARNING, title=limit, cost_ns=None)
+    result = CheckResult(Verdict.PASS, "ok", table(dispatch()), (lost,))
+    shown = text(lambda page: write_check(result, trace, summary, page, code=ExitCode.OK, limit=12))
+    assert "  trust     limited: see TV902\n" in shown
+    assert shown.count(limit) == 1
+
+
+@pytest.mark.parametrize(
+    ("cost_of", "said"),
+    [
+        (CostOf.DEVICE, "at most 525.6 ms can be saved, 1158.1 % of the busy time"),
+        (CostOf.IDLE, "at most 525.6 ms of device idle time can be saved"),
+        (CostOf.HOST, "at most 525.6 ms of host time can be saved"),
+        (CostOf.WALL, "at most 525.6 ms of wall time can be saved"),
+    ],
+)
+def test_only_device_time_is_a_share_of_the_busy_time(cost_of, said):
+    assert saving(525_600_000, cost_of, 45_383_000) == said
 
 
 def test_check_says_what_it_does_not_list(trace, summary, text):

@@ -19,7 +19,7 @@ def test_positive_batched_products_around_a_softmax() -> None:
         *ran("aten::bmm", GEMM, 40, 10, 3),
     )
     assert (finding.severity, finding.cost_ns) == (Severity.ERROR, 30_000)
-    assert finding.title == "1 attention call ran unfused: 0.030 ms of device time, 100.0% of busy time"
+    assert finding.title == "1 attention call ran unfused: 0.030 ms of device time, 100.0 % of busy time"
 
 
 def test_negative_softmax_of_a_classifier() -> None:

@@ -15,7 +15,7 @@ def wait(start_us: float, end_us: float) -> Event:
 def test_positive_idle_until_the_launch() -> None:
     (finding,) = found("TV404", *LATE)
     assert finding.cost_ns == 40_000
-    assert finding.title == "The device waited for late launches for 0.040 ms, 40.0% of the recorded span"
+    assert finding.title == "The device waited for late launches for 0.040 ms, 40.0 % of the recorded span"
 
 
 def test_positive_names_the_range_the_host_was_in() -> None:

@@ -113,6 +113,19 @@ def test_verdict_of_the_builtin_policy(sample):
         assert check(sample.timeline).verdict == sample.truth["verdict"]
 
 
+def test_refusals():
+    """The rules that the sample was made to break, each for its backend, and no other."""
+    sample = Sample("flash-requested-math-ran.cuda-authored")
+    wanted = {(one["backend"], one["rule"]) for one in sample.truth["refusals"]}
+    (row,) = [row for row in dispatch_table(sample.timeline).attention if row.implementation == "math"]
+    told = [reason for reason in row.reasons if reason.status == "refuses"]
+    backends = {"flash": "flash", "memory-efficient": "mem-efficient", "cuDNN": "cudnn"}
+    assert {(backends[reason.detail.backends[0]], reason.rule) for reason in told} == wanted
+    (finding,) = [one for one in check(sample.timeline).findings if one.code == "TV102"]
+    assert "flash by F1 (query, key and value are float32)" in finding.evidence[0]
+    assert "memory-efficient by F10" in finding.evidence[0]
+
+
 def test_two_ranks_lie_on_one_clock():
     timeline = load(FOLDER / "two-ranks")
     assert len(timeline.runs) == 2

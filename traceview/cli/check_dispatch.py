@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 from typing import TYPE_CHECKING, TextIO
 
-from traceview.cli.command import Answer, add_trace_options, load_traces, positive
+from traceview.cli.command import Answer, add_trace_options, load_traces, positive, version
 from traceview.cli.expiry import day, today
 from traceview.cli.outputs import FORMATS, add_output_option, chosen_outputs, refuse_inputs, write_outputs
 from traceview.errors import ExitCode, UsageError
 from traceview.render.outputs import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
+    import argparse
+
     from traceview.expectations.model import Accept
     from traceview.gate import CheckResult
     from traceview.timeline import Timeline
@@ -92,15 +93,6 @@ def exit_code(code: ExitCode, *, inconclusive: str, exit_zero: bool) -> ExitCode
     if softened or (code is ExitCode.INCONCLUSIVE and inconclusive == "warn"):
         return ExitCode.OK
     return code
-
-
-def version(text: str) -> str:
-    """An option value that is a version."""
-    from traceview.expectations.versions import is_version
-
-    if not is_version(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a version such as 2.9 or 2.9.1")
-    return text
 
 
 def _judged(options: argparse.Namespace) -> tuple[Timeline, CheckResult]:

@@ -84,3 +84,12 @@ def positive(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
     return number
+
+
+def version(text: str) -> str:
+    """An option value that is a version."""
+    from traceview.expectations.versions import is_version
+
+    if not is_version(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a version such as 2.9 or 2.9.1")
+    return text

@@ -58,6 +58,8 @@ class Explanation:
         comparison: See :class:`Comparison`.
         causes: The rules that certainly refuse a backend which is tried before the observed one. Only these may be
             named as the reason.
+        also_refused: The rules that certainly refuse a backend which some of the possible orders try before the
+            observed one, and others do not.
         open: Rules that would refuse a backend tried before the observed one, if something that is not recorded (or
             the release) were known.
         passed_over: Backends before the observed one that nothing recorded refuses.
@@ -76,6 +78,7 @@ class Explanation:
     observed: str | None
     comparison: Comparison
     causes: tuple[RuleAnswer, ...]
+    also_refused: tuple[RuleAnswer, ...]
     open: tuple[RuleAnswer, ...]
     passed_over: tuple[str, ...]
     not_excluded: tuple[NotExcluded, ...]
@@ -136,6 +139,7 @@ def explain(
             observed, evaluation.trials, refused_before=any(answer.state is State.REFUSED for answer in known)
         ),
         causes=causes,
+        also_refused=_also_refused(evaluation, observed, before),
         open=tuple(
             rule
             for answer in known
@@ -185,6 +189,21 @@ def _before(observed: str | None, trials: tuple[Trial, ...]) -> tuple[str, ...]:
         backend
         for backend in first
         if all(backend in order and order.index(backend) < order.index(observed) for order in orders)
+    )
+
+
+def _also_refused(evaluation: Evaluation, observed: str | None, before: tuple[str, ...]) -> tuple[RuleAnswer, ...]:
+    maybe = {
+        backend
+        for trial in evaluation.trials
+        if observed in trial.order
+        for backend in trial.order[: trial.order.index(observed)]
+    }
+    return tuple(
+        rule
+        for answer in evaluation.backends
+        if answer.backend in maybe and answer.backend not in before
+        for rule in answer.refused_by
     )
 
 

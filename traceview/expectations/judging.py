@@ -27,8 +27,9 @@ from traceview.expectations.pieces import (
     without_op,
 )
 from traceview.expectations.vocabulary import FAMILIES
-from traceview.expectations.words import calls, percent, time
+from traceview.expectations.words import calls, time
 from traceview.kernels import Family
+from traceview.quantities import percent
 from traceview.timeline import Trust
 
 if TYPE_CHECKING:

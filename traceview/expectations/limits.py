@@ -9,7 +9,8 @@ import polars as pl
 
 from traceview.busy import busy
 from traceview.expectations.model import Judgement, Limit, Verdict
-from traceview.expectations.words import percent, time
+from traceview.expectations.words import time
+from traceview.quantities import percent
 
 if TYPE_CHECKING:
     from collections.abc import Callable

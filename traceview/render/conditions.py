@@ -8,18 +8,28 @@ from typing import TYPE_CHECKING
 from traceview.render.units import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from traceview.findings import Finding
     from traceview.render.page import Page
     from traceview.report import Device, ImportSummary, TraceInfo
 
 
-def write_conditions(page: Page, trace: TraceInfo, summary: ImportSummary) -> None:
+def write_conditions(page: Page, trace: TraceInfo, summary: ImportSummary, findings: Sequence[Finding] = ()) -> None:
     """Write the strip."""
-    page.facts(conditions(trace, summary))
+    page.facts(conditions(trace, summary, findings))
 
 
-def conditions(trace: TraceInfo, summary: ImportSummary) -> list[tuple[str, str]]:
-    """The strip as names and values. Each note that limits the trust is said, in words; its name is empty."""
-    limits = [note.text for note in summary.notes if note.trust != "good"]
+def conditions(trace: TraceInfo, summary: ImportSummary, findings: Sequence[Finding] = ()) -> list[tuple[str, str]]:
+    """The strip as names and values.
+
+    Each note that limits the trust is said, in words; its name is empty. What one of ``findings`` says with what to do
+    about it is not said twice: the strip names the finding.
+    """
+    notes = [note.text for note in summary.notes if note.trust != "good"]
+    saying = {note: _said_by(note, findings) for note in notes}
+    codes = sorted({code for code in saying.values() if code is not None})
+    limits = [*([f"see {', '.join(codes)}"] if codes else []), *(note for note in notes if saying[note] is None)]
     return [
         ("trace", _files(trace)),
         ("producer", trace.producer + (f" {trace.producer_version}" if trace.producer_version else "")),
@@ -28,6 +38,11 @@ def conditions(trace: TraceInfo, summary: ImportSummary) -> list[tuple[str, str]
         ("trust", trace.trust if not limits else f"{trace.trust}: {limits[0]}"),
         *(("", limit) for limit in limits[1:]),
     ]
+
+
+def _said_by(note: str, findings: Sequence[Finding]) -> str | None:
+    """The code of the finding whose title is this note, if there is one; an accepted one says more before it."""
+    return next((one.code for one in findings if one.title.endswith(note.rstrip("."))), None)
 
 
 def write_remarks(page: Page, summary: ImportSummary) -> None:

@@ -10,7 +10,8 @@ from rich.text import Text
 from traceview.render.conditions import write_conditions
 from traceview.render.names import kernel_name
 from traceview.render.page import Column, Page
-from traceview.render.units import counted, duration, durations, percent
+from traceview.render.units import counted, duration, durations, percent, saving
+from traceview.render.why import write_why
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,7 +55,7 @@ def write_check(
     """
     verdict = result.verdict.value
     page.verdict(f"{verdict.upper()}: {_sentence(result.summary)}", STYLES[verdict])
-    write_conditions(page, trace, summary)
+    write_conditions(page, trace, summary, result.findings)
     if result.expectations:
         _write_expectations(page, result.expectations)
     for note in result.notes:
@@ -68,6 +69,7 @@ def write_check(
         if len(attention) > limit:
             page.remark(f"{counted(len(attention) - limit, 'more row')}: --limit {len(attention)} shows all.")
         _write_kernels(page, attention)
+        write_why(page, [row for row in attention if row.verdict == "slow"])
     others = [row for row in result.table.dispatches if row.family != "attention"]
     if others:
         page.heading("Other device work")
@@ -97,17 +99,14 @@ def _sentence(text: str) -> str:
 
 def _write_finding(page: Page, finding: Finding, busy_ns: int) -> None:
     page.heading(f"{finding.code} {finding.severity.value}: {finding.title}", STYLES[finding.severity.value])
-    cost = None
-    if finding.cost_ns is not None:
-        share = f", {percent(finding.cost_ns / busy_ns)} of the busy time" if busy_ns else ""
-        cost = f"at most {duration(finding.cost_ns)} can be saved{share}"
+    cost = "" if finding.cost_ns is None else saving(finding.cost_ns, finding.cost_of, busy_ns)
     evidence = list(finding.evidence[:MOST_EVIDENCE])
     if len(finding.evidence) > MOST_EVIDENCE:
         evidence.append(f"{len(finding.evidence) - MOST_EVIDENCE} more in --format json")
     page.facts(
         [
             ("where", finding.where),
-            ("cost", cost or ""),
+            ("cost", cost),
             *(("evidence" if at == 0 else "", line) for at, line in enumerate(evidence)),
             ("known by", finding.confidence.value),
             ("fix", finding.fix),
@@ -128,7 +127,7 @@ def _write_attention(page: Page, rows: Sequence[Dispatch]) -> None:
                 f"{row.count:,}",
                 time,
                 percent(row.share),
-                _implementation(row),
+                implementation(row),
                 _known_by(row),
                 shapes(row.inputs, tensors=2),
             ]
@@ -151,7 +150,7 @@ def _known_by(row: Dispatch) -> str:
     return row.evidence if row.attribution == "attributed" else f"{row.evidence}, {row.attribution}"
 
 
-def _implementation(row: Dispatch) -> str:
+def implementation(row: Dispatch) -> str:
     """``flash-2 (pytorch)``, ``math``, ``flash-2 backward (pytorch)``."""
     parts = [row.implementation or "-"]
     if row.direction == "backward":

@@ -20,7 +20,7 @@ from traceview.findings import Severity
 from traceview.render.conditions import conditions
 from traceview.render.dispatch_text import shapes
 from traceview.render.outcome import shortened
-from traceview.render.units import duration, percent
+from traceview.render.units import duration, percent, saving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -127,7 +127,7 @@ def _of_dispatch(row: Dispatch, untold: _State, *, failed: bool) -> _Case:
 
 
 def _of_finding(finding: Finding) -> _Case:
-    cost = f"at most {duration(finding.cost_ns)} can be saved" if finding.cost_ns is not None else ""
+    cost = "" if finding.cost_ns is None else saving(finding.cost_ns, finding.cost_of, 0)
     parts = [
         finding.title,
         f"where: {finding.where}",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from traceview.render.conditions import conditions
 from traceview.render.dispatch_text import shapes
 from traceview.render.outcome import shortened
-from traceview.render.units import counted, duration, percent
+from traceview.render.units import counted, duration, percent, saving
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -107,7 +107,8 @@ class _Sheet:
 def _conditions(found: Outcome) -> list[str]:
     lines = ["| | |", "|---|---|"]
     lines += [
-        f"| {name} | {inert(shortened(value, MOST_LINE))} |" for name, value in conditions(found.trace, found.imported)
+        f"| {name} | {inert(shortened(value, MOST_LINE))} |"
+        for name, value in conditions(found.trace, found.imported, found.findings)
     ]
     return [*lines, f"| exit code | {found.exit_code} |", ""]
 
@@ -142,8 +143,7 @@ def _finding(finding: Finding, busy_ns: int) -> list[str]:
         f"- where: {code(finding.where)}",
     ]
     if finding.cost_ns is not None:
-        share = f", {percent(finding.cost_ns / busy_ns)} of the busy time" if busy_ns else ""
-        lines.append(f"- cost: at most {duration(finding.cost_ns)} can be saved{share}")
+        lines.append(f"- cost: {saving(finding.cost_ns, finding.cost_of, busy_ns)}")
     lines += [f"- evidence: {inert(shortened(line, MOST_LINE))}" for line in finding.evidence[:MOST_EVIDENCE]]
     if len(finding.evidence) > MOST_EVIDENCE:
         lines.append(f"- evidence: {len(finding.evidence) - MOST_EVIDENCE} more lines in the JSON output")

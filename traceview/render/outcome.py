@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from traceview.findings import Severity
 from traceview.render.names import middle_cut, plain
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from traceview.dispatch import DispatchTable
     from traceview.errors import ExitCode
+    from traceview.expectations.model import ExpectationResult
     from traceview.findings import Finding
     from traceview.gate import CheckResult
     from traceview.report import ImportSummary, TraceInfo
@@ -134,8 +135,6 @@ def outcome(
         exit_code: What the program ends with.
         root: Folder in which the check ran; absolute paths below it become relative to it.
     """
-    judged = getattr(result, "expectations", None)
-    stated_in = getattr(result, "expectations_path", None)
     return Outcome(
         verdict=result.verdict.value,
         summary=result.summary,
@@ -144,20 +143,21 @@ def outcome(
         imported=imported,
         table=result.table,
         findings=result.findings,
-        expectations=None if judged is None else tuple(_expectation(one, stated_in, root) for one in judged),
-        notes=tuple(getattr(result, "notes", ())),
+        expectations=None
+        if result.expectations is None
+        else tuple(_expectation(one, root) for one in result.expectations),
+        notes=result.notes,
         root=root,
     )
 
 
-def _expectation(judged: Any, stated_in: str | None, root: str) -> Expectation:
-    path = getattr(judged, "path", None) or stated_in or "dispatch.toml"
+def _expectation(judged: ExpectationResult, root: str) -> Expectation:
     return Expectation(
-        place=Place(relative(path, root), judged.line),
+        place=Place(relative(judged.path, root), judged.line),
         text=judged.text,
-        verdict=str(judged.verdict),
+        verdict=judged.verdict.value,
         observed=judged.observed,
-        accepted=getattr(judged, "accepted", None),
+        accepted=judged.accepted,
     )
 
 

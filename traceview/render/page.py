@@ -84,10 +84,11 @@ class Page:
             self.blank()
         at = INDENT + max(len(name) for name, _ in rows) + 2
         for name, value in rows:
-            first, *rest = textwrap.wrap(value, max(self.width - at, 20), break_on_hyphens=False) or [""]
-            self._print(Text.assemble(" " * INDENT, (name.ljust(at - INDENT), "dim"), first))
+            joined = _UNIT.sub("\\1\u00a0\\2", value)
+            first, *rest = textwrap.wrap(joined, max(self.width - at, 20), break_on_hyphens=False) or [""]
+            self._print(Text.assemble(" " * INDENT, (name.ljust(at - INDENT), "dim"), first.replace("\u00a0", " ")))
             for line in rest:
-                self._print(Text(" " * at + line))
+                self._print(Text(" " * at + line.replace("\u00a0", " ")))
 
     def heading(self, text: str, style: str = "bold") -> None:
         """A section title, set off by an empty line."""

@@ -27,7 +27,7 @@ KEYS: Final = {
 
 def write_rule(rule: Rule, page: Page) -> None:
     """One rule: code, name, worst severity, then its documentation under its headings."""
-    page.verdict(f"{rule.code} {rule.name}: {rule.summary}")
+    page.verdict(f"{rule.code} {rule.name}: {_spoken(rule.summary)}")
     page.facts([("severity", f"{rule.severity.value} at worst")])
     parts = sections(rule.doc)
     for heading in HEADINGS:

@@ -75,7 +75,7 @@ def _catalogued(rule: Rule) -> dict[str, Any]:
     return {
         "id": rule.code,
         "name": "".join(word.capitalize() for word in rule.name.split("-")),
-        "shortDescription": {"text": rule.summary},
+        "shortDescription": {"text": rule.summary.replace("``", "`")},
         "fullDescription": {"text": " ".join(parts.get("What it finds", rule.summary).split()).replace("``", "`")},
         "help": {"text": rule.doc.replace("``", "`"), "markdown": markdown(rule.doc)},
         "defaultConfiguration": {"level": _LEVELS[rule.severity.value]},

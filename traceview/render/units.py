@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from traceview import quantities
+from traceview.findings import CostOf
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -48,15 +51,17 @@ def durations(values_ns: Iterable[int | None], *, short: bool = False) -> tuple[
 
 def percent(share: float | None) -> str:
     """A share of one in per cent; ``<0.1 %`` is said of what would round to nothing, ``-`` of what is not known."""
-    if share is None:
-        return "-"
-    if 0 < share < 0.0005:
-        return "<0.1 %"
-    # What is not all must not be shown as all.
-    shown = min(share * 100, 99.9) if 0.9995 <= share < 1 else share * 100
-    return f"{shown:.1f} %"
+    return "-" if share is None else quantities.percent(share)
 
 
 def counted(n: int, noun: str, plural: str = "") -> str:
     """``1 device``, ``2,048 events``."""
     return f"{n:,} {noun if n == 1 else plural or noun + 's'}"
+
+
+def saving(cost_ns: int, cost_of: CostOf, busy_ns: int) -> str:
+    """What a fix can save at most; only device time is set against the busy time, which a host can exceed."""
+    if cost_of is not CostOf.DEVICE:
+        return f"at most {duration(cost_ns)} of {cost_of.value} can be saved"
+    share = f", {percent(cost_ns / busy_ns)} of the busy time" if busy_ns else ""
+    return f"at most {duration(cost_ns)} can be saved{share}"

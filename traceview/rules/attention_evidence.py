@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from traceview.callers import caller
+from traceview.quantities import percent
+from traceview.reasons import Role
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -33,7 +35,7 @@ def timing(facts: Facts, rows: Sequence[Dispatch]) -> Cost:
     host_ns = sum(row.host_ns or 0 for row in rows)
     busy_ns = facts.table.busy_ns
     if device_ns and busy_ns:
-        words = f": {device_ns / 1e6:.3f} ms of device time, {device_ns / busy_ns:.1%} of busy time"
+        words = f": {device_ns / 1e6:.3f} ms of device time, {percent(device_ns / busy_ns)} of busy time"
     elif host_ns:
         words = f": {host_ns / 1e6:.3f} ms on the CPU"
     else:
@@ -56,6 +58,31 @@ def evidence_lines(rows: Sequence[Dispatch]) -> tuple[str, ...]:
     if len(rows) > _MAX_LINES:
         lines.append(f"and {len(rows) - _MAX_LINES} more input signatures")
     return tuple(lines)
+
+
+def why_not_fused(rows: Sequence[Dispatch]) -> tuple[str, ...]:
+    """Why PyTorch took no fused backend, one line per set of rules; empty if the rulebook says nothing of the rows."""
+    groups: dict[tuple[str, ...], list[Dispatch]] = {}
+    for row in rows:
+        said = tuple(reason.rule for reason in row.reasons if reason.role in (Role.CAUSE, Role.OPEN, Role.ORDER))
+        if said:
+            groups.setdefault(said, []).append(row)
+    lines = []
+    for group in groups.values():
+        count = sum(row.count for row in group)
+        causes = [reason for reason in group[0].reasons if reason.role is Role.CAUSE]
+        if causes:
+            refusals = (f"{one.detail.backends[0]} by {one.rule} ({one.detail.facts})" for one in causes)
+            why = f"refused: {', '.join(refusals)}"
+        elif any(reason.role is Role.OPEN for reason in group[0].reasons):
+            if group[0].inputs is None:
+                continue
+            rules = dict.fromkeys(reason.rule for reason in group[0].reasons if reason.role is Role.OPEN)
+            why = f"which rule refused the fused backends cannot be told from what is recorded: {', '.join(rules)}"
+        else:
+            why = next(reason.text for reason in group[0].reasons if reason.role is Role.ORDER)
+        lines.append(f"{count:,} call{'s' if count != 1 else ''}, {why}")
+    return tuple(lines[:_MAX_LINES])
 
 
 def by_cause(rows: Sequence[Dispatch], proven: Callable[[Dispatch], bool]) -> Iterator[tuple[bool, list[Dispatch]]]:

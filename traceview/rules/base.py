@@ -41,7 +41,7 @@ class Facts:
     @cached_property
     def work(self) -> pl.DataFrame:
         """Device work with identity, op and device: :data:`traceview.rules.device_work.DEVICE_WORK`."""
-        return device_work(self.timeline)
+        return device_work(self.timeline, self.table.calls)
 
     @cached_property
     def gaps(self) -> pl.DataFrame:

@@ -13,6 +13,7 @@ from traceview.kernels import identify
 from traceview.schema import Column, FrameSchema
 
 if TYPE_CHECKING:
+    from traceview.attention import AttentionCalls
     from traceview.timeline import Timeline
 
 DEVICE_WORK: Final = FrameSchema(
@@ -63,8 +64,8 @@ OWN_FAULT: Final = ~pl.col("attention").is_in(SLOW).fill_null(value=False)
 """Work outside unfused attention: what is slow about the parts of that goes away when it is fused (TV101, TV102)."""
 
 
-def device_work(timeline: Timeline) -> pl.DataFrame:
-    """The :data:`DEVICE_WORK` frame of a linked timeline."""
+def device_work(timeline: Timeline, calls: AttentionCalls | None = None) -> pl.DataFrame:
+    """The :data:`DEVICE_WORK` frame of a linked timeline; its attention calls are looked for if they are not given."""
     work = timeline.device_work.with_columns(pl.col("name").cast(pl.String), pl.col("kind").cast(pl.String))
     identity = identify(work["name"].unique()).drop("provider")
     ops = timeline.events.select(op_id="id", op=pl.col("name").cast(pl.String), op_inputs="inputs")
@@ -84,14 +85,13 @@ def device_work(timeline: Timeline) -> pl.DataFrame:
             maintain_order="left",
         )
         .join(capability, on="device", how="left", maintain_order="left")
-        .join(_attention(timeline), on="id", how="left", maintain_order="left")
+        .join(_attention(calls or find_calls(timeline)), on="id", how="left", maintain_order="left")
     )
     return joined.select(list(DEVICE_WORK.dtypes))
 
 
-def _attention(timeline: Timeline) -> pl.DataFrame:
+def _attention(found: AttentionCalls) -> pl.DataFrame:
     """Of each piece of work of an attention call, the implementation of the call."""
-    found = find_calls(timeline)
     calls = found.calls.select("call", attention="implementation")
     return found.members.join(calls, on="call").select("id", "attention").unique("id", keep="first")
 

@@ -10,6 +10,7 @@ import polars as pl
 
 from traceview.callers import caller
 from traceview.findings import Confidence, Finding, Severity
+from traceview.quantities import percent
 from traceview.rules.device_work import union_ns
 
 if TYPE_CHECKING:
@@ -83,8 +84,8 @@ def places(facts: Facts, event_ids: pl.Series) -> str:
 
 
 def cost_words(facts: Facts, cost_ns: int) -> str:
-    """``"1.234 ms of device time, 5.0% of busy time"``."""
-    share = f", {cost_ns / facts.table.busy_ns:.1%} of busy time" if facts.table.busy_ns else ""
+    """``"1.234 ms of device time, 5.0 % of busy time"``."""
+    share = f", {percent(cost_ns / facts.table.busy_ns)} of busy time" if facts.table.busy_ns else ""
     return f"{milliseconds(cost_ns)} of device time{share}"
 
 

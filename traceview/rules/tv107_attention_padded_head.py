@@ -28,6 +28,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from traceview.findings import Confidence, Finding, Severity
+from traceview.quantities import percent
 from traceview.rules.attention_evidence import evidence_lines, timing
 from traceview.rules.kernel_evidence import WORTH_SHARE, plural
 from traceview.rules.recorded_shapes import first_shape
@@ -68,7 +69,8 @@ def check(facts: Facts) -> Iterator[Finding]:
             evidence=evidence_lines(rows),
             cost_ns=padding_ns,
             confidence=Confidence.SOURCED,
-            fix=f"Choose a head dimension with a kernel of its own: {1 - recorded / kernel:.0%} of the work is lost.",
+            fix="Choose a head dimension with a kernel of its own: "
+            f"{percent(1 - recorded / kernel)} of the work is lost.",
             false_alarm_if="the calls are too short to be bound by matrix work",
         )
 

@@ -27,9 +27,9 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from traceview.findings import Confidence, Finding, Severity
+from traceview.findings import Confidence, CostOf, Finding, Severity
 from traceview.rules.host_evidence import innermost, named
-from traceview.rules.kernel_evidence import WORTH_SHARE, cost_words, kernel_lines, plural
+from traceview.rules.kernel_evidence import WORTH_SHARE, kernel_lines, milliseconds, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,10 +68,11 @@ def check(facts: Facts) -> Iterator[Finding]:
         code=CODE,
         severity=Severity.WARNING,
         title=f"{plural(slow.height, 'optimizer step')} launched {rows.height / slow.height:,.0f} kernels each: "
-        f"{cost_words(facts, cost_ns)}",
+        f"{milliseconds(cost_ns)} from the first to the last",
         where=str(ranges["name"][0]),
         evidence=kernel_lines(rows),
         cost_ns=cost_ns,
+        cost_of=CostOf.WALL,
         confidence=Confidence.MEASURED,
         fix="Pass fused=True or foreach=True to the optimizer.",
         false_alarm_if="the kernels are long, so that the number of launches does not matter",

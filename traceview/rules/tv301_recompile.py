@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from traceview.findings import Confidence, Finding, Severity
+from traceview.findings import Confidence, CostOf, Finding, Severity
 from traceview.rules.host_evidence import host_union_ns, named, outermost
 from traceview.rules.kernel_evidence import milliseconds, places, plural
 
@@ -78,6 +78,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         where=places(facts, tops.sort("dur_ns", descending=True)["id"]),
         evidence=(remark, *(f"{n:,} × {name}: {milliseconds(ns)}" for name, n, ns in longest.head(3).iter_rows())),
         cost_ns=cost_ns,
+        cost_of=CostOf.HOST,
         confidence=Confidence.MEASURED,
         fix="Run with TORCH_LOGS=recompiles (JAX_LOG_COMPILES=1), then mark changing sizes dynamic or pad them.",
         false_alarm_if="a new batch size or the first evaluation is meant to compile once",

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from traceview import launches
-from traceview.findings import Confidence, Finding, Severity
+from traceview.findings import Confidence, CostOf, Finding, Severity
 from traceview.rules.host_evidence import named
 from traceview.rules.kernel_evidence import milliseconds, places, plural
 
@@ -75,6 +75,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         where=places(facts, late["id"]),
         evidence=(remark,),
         cost_ns=cost_ns,
+        cost_of=CostOf.HOST,
         confidence=Confidence.MEASURED if steady else Confidence.INFERRED,
         fix="Capture every size at start and pad to these sizes; keep inputs at fixed addresses.",
         false_alarm_if="a new size is captured once and replayed from then on",

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from traceview.findings import Confidence, Finding, Severity
+from traceview.findings import Confidence, CostOf, Finding, Severity
 from traceview.rules.host_evidence import named
 from traceview.rules.kernel_evidence import milliseconds, places, plural
 
@@ -82,6 +82,7 @@ def check(facts: Facts) -> Iterator[Finding]:
             f"{plural(shapes, 'input signature')} among them" if shapes else "input shapes are not recorded",
         ),
         cost_ns=cost_ns,
+        cost_of=CostOf.HOST,
         confidence=Confidence.INFERRED,
         fix="Bucket sequence lengths, or set TORCH_CUDNN_SDPA_AVOID_RECOMPILE=1.",
         false_alarm_if="the calls belong to the warm-up, or the host was busy with something else",

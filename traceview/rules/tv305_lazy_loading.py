@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from traceview.findings import Confidence, Finding, Severity
+from traceview.findings import Confidence, CostOf, Finding, Severity
 from traceview.rules.host_evidence import host_union_ns, named
 from traceview.rules.kernel_evidence import milliseconds, places, plural
 
@@ -69,6 +69,7 @@ def check(facts: Facts) -> Iterator[Finding]:
             *(() if steady else ("fewer than two profiler steps are recorded, so this may be the warm-up",)),
         ),
         cost_ns=cost_ns,
+        cost_of=CostOf.HOST,
         confidence=Confidence.MEASURED,
         fix="Warm up every phase before measuring, or set CUDA_MODULE_LOADING=EAGER.",
         false_alarm_if="the program entered a new phase for the first time",

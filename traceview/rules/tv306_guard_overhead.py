@@ -26,7 +26,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from traceview.findings import Confidence, Finding, Severity
+from traceview.findings import Confidence, CostOf, Finding, Severity
+from traceview.quantities import percent
 from traceview.rules.host_evidence import host_union_ns, named
 from traceview.rules.kernel_evidence import milliseconds, places
 
@@ -57,10 +58,12 @@ def check(facts: Facts) -> Iterator[Finding]:
     yield Finding(
         code=CODE,
         severity=Severity.INFO,
-        title=f"Checking guards took {milliseconds(cost_ns)} on the host, {cost_ns / steady.span_ns:.1%} of the steps",
+        title=f"Checking guards took {milliseconds(cost_ns)} on the host, "
+        f"{percent(cost_ns / steady.span_ns)} of the steps",
         where=places(facts, lookups["id"]),
         evidence=(f"{lookups.height:,} lookups in {steady.steps.height:,} steps",),
         cost_ns=cost_ns,
+        cost_of=CostOf.HOST,
         confidence=Confidence.MEASURED,
         fix="Remove graph breaks (TORCH_LOGS=graph_breaks), and compile fewer and larger regions.",
         false_alarm_if="the device is busy all the time, so that the host's time does not matter",

@@ -32,7 +32,8 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from traceview.findings import Confidence, Finding, Severity
+from traceview.findings import Confidence, CostOf, Finding, Severity
+from traceview.quantities import percent
 from traceview.rules.kernel_evidence import milliseconds, places, plural
 from traceview.rules.waits import wait_costs
 
@@ -74,10 +75,11 @@ def check(facts: Facts) -> Iterator[Finding]:
         code=CODE,
         severity=Severity.WARNING,
         title=f"{plural(costs.height, 'wait')} of the host left the device idle: {milliseconds(cost_ns)}, "
-        f"{cost_ns / facts.span_ns:.1%} of the recorded span",
+        f"{percent(cost_ns / facts.span_ns)} of the recorded span",
         where=places(facts, costs.sort("cost_ns", descending=True)["wait_id"]),
         evidence=lines,
         cost_ns=cost_ns,
+        cost_of=CostOf.IDLE,
         confidence=Confidence.INFERRED,
         fix="Read values later and together, keep conditions on the device, and copy without blocking.",
         false_alarm_if="the value decides what runs next, so that the host has to wait for it",

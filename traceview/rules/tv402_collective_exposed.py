@@ -29,6 +29,7 @@ import polars as pl
 
 from traceview.busy import busy
 from traceview.findings import Confidence, Finding, Severity
+from traceview.quantities import percent
 from traceview.rules.kernel_evidence import kernel_lines, milliseconds, places
 
 if TYPE_CHECKING:
@@ -59,9 +60,9 @@ def check(facts: Facts) -> Iterator[Finding]:
         code=CODE,
         severity=Severity.INFO,
         title=f"Communication ran beside no computation for {milliseconds(cost_ns)}, "
-        f"{cost_ns / span_ns:.1%} of the recorded span",
+        f"{percent(cost_ns / span_ns)} of the recorded span",
         where=places(facts, rows["id"]),
-        evidence=(f"{cost_ns / total_ns:.0%} of {milliseconds(total_ns)} of communication", *kernel_lines(rows)),
+        evidence=(f"{percent(cost_ns / total_ns)} of {milliseconds(total_ns)} of communication", *kernel_lines(rows)),
         cost_ns=cost_ns,
         confidence=Confidence.MEASURED,
         fix="Overlap communication with computation (bucket sizes, prefetching), and look for a late rank.",

@@ -30,7 +30,8 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from traceview import intervals
-from traceview.findings import Confidence, Finding, Severity
+from traceview.findings import Confidence, CostOf, Finding, Severity
+from traceview.quantities import percent
 from traceview.rules.device_work import union_ns
 from traceview.rules.kernel_evidence import milliseconds, shortened
 
@@ -68,13 +69,15 @@ def check(facts: Facts) -> Iterator[Finding]:
     yield Finding(
         code=CODE,
         severity=Severity.WARNING,
-        title=f"The device waited between programs for {milliseconds(cost_ns)}, {cost_ns / span_ns:.1%} of the span",
+        title=f"The device waited between programs for {milliseconds(cost_ns)}, "
+        f"{percent(cost_ns / span_ns)} of the span",
         where=", ".join(shortened(name, 60) for name in names["name"].head(3)),
         evidence=(
             f"{milliseconds(gap_ns)} between {runs:,} module runs",
             f"{milliseconds(infeed_ns)} in {infeed.height:,} infeed operations",
         ),
         cost_ns=cost_ns,
+        cost_of=CostOf.IDLE,
         confidence=Confidence.MEASURED,
         fix="Prefetch input, do not read a value each step, or loop on the device.",
         false_alarm_if="the program had nothing to do, like a server without requests",

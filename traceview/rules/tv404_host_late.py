@@ -30,7 +30,8 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from traceview import intervals
-from traceview.findings import Confidence, Finding, Severity
+from traceview.findings import Confidence, CostOf, Finding, Severity
+from traceview.quantities import percent
 from traceview.rules.kernel_evidence import milliseconds, places, shortened
 from traceview.rules.waits import wait_costs
 
@@ -76,7 +77,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         code=CODE,
         severity=Severity.INFO,
         title=f"The device waited for late launches for {milliseconds(cost_ns)}, "
-        f"{cost_ns / facts.span_ns:.1%} of the recorded span",
+        f"{percent(cost_ns / facts.span_ns)} of the recorded span",
         where=places(facts, late.sort("cost_ns", descending=True)["launch_id"]),
         evidence=(
             f"{short.height:,} stretches up to 0.1 ms: {milliseconds(int(short['cost_ns'].sum()))} (launching ops)",
@@ -84,6 +85,7 @@ def check(facts: Facts) -> Iterator[Finding]:
             *_ranges_in(facts, long),
         ),
         cost_ns=cost_ns,
+        cost_of=CostOf.IDLE,
         confidence=Confidence.INFERRED,
         fix="Short stretches: compile or capture graphs. Long ones: prefetch data, move host work out of the loop.",
         false_alarm_if="the profiler slowed the host, or the window spans a pause of the program",

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from traceview.findings import Confidence, Finding, Severity
+from traceview.findings import Confidence, CostOf, Finding, Severity
 from traceview.rules.host_evidence import host_union_ns, named
 from traceview.rules.kernel_evidence import milliseconds, places, plural
 
@@ -70,6 +70,7 @@ def check(facts: Facts) -> Iterator[Finding]:
             for name, count, ns in names.sort(["dur_ns", "name"], descending=[True, False]).head(5).iter_rows()
         ),
         cost_ns=cost_ns,
+        cost_of=CostOf.HOST,
         confidence=Confidence.MEASURED,
         fix="Set expandable_segments:True, keep shapes fixed, and do not call empty_cache in the loop.",
         false_alarm_if="a new batch size enlarged the pool once",
