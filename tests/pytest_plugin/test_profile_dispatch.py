@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from pathlib import Path
 
@@ -38,14 +39,14 @@ def test_attention_that_dispatches_to_flash_passes(profile_dispatch, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("head_dims", "more", "shown"),
+    ("head_dims", "more", "why"),
     [
-        ((64, 64, 64), {"dropout_p": 0.1}, "[1,4,128,64] fp32"),
-        ((64, 64, 32), {}, "dims [[1,4,128,64],[1,4,128,64],[1,4,128,32],"),
+        ((64, 64, 64), {"dropout_p": 0.1}, "P1-dropout (dropout_p is 0.1)"),
+        ((64, 64, 32), {}, "P1-head-dim (head sizes of query, key and value are 64, 64, 32)"),
     ],
     ids=["dropout", "head dimension"],
 )
-def test_attention_that_lands_on_math_fails_and_the_text_names_it(profile_dispatch, head_dims, more, shown):
+def test_attention_that_lands_on_math_fails_and_the_text_says_why(profile_dispatch, head_dims, more, why):
     with pytest.raises(AssertionError) as caught, profile_dispatch(FLASH):
         sdpa(*tensors(*head_dims), **more)
 
@@ -53,7 +54,8 @@ def test_attention_that_lands_on_math_fails_and_the_text_names_it(profile_dispat
     assert text.startswith("FAIL: 1 of 1 expectations is violated: ")
     assert "fail: attention: cpu-flash observed none of 1 call; math 1 call (" in text
     assert "TV102 error: 1 SDPA call fell back to math: " in text
-    assert shown in text
+    assert f"refused: flash by {why}" in text
+    assert set(re.findall(r"P\d-[a-z-]+", text)) == {why.split()[0]}
 
 
 def test_dicts_are_placed_on_the_line_of_the_call(profile_dispatch):
@@ -120,3 +122,13 @@ def test_one_block_inside_another_is_refused(profile_dispatch):
         pass
     with profile_dispatch(FLASH):
         sdpa(*tensors(64, 64, 64))
+
+
+def test_the_example_of_the_page_does_what_the_page_says(run, pytester, repository):
+    page = (repository / "docs" / "pytest.md").read_text(encoding="utf-8")
+    file, output = re.search(r"```python file=test_live.py\n(.*?)```.*?```text\n(.*?)```", page, re.DOTALL).groups()
+    pytester.path.joinpath("test_live.py").write_text(file)
+
+    result = run("", "-q", "test_live.py", subprocess=True)
+
+    result.stdout.fnmatch_lines(output.splitlines())
