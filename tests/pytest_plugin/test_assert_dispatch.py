@@ -140,6 +140,7 @@ CANNOT_RUN = {
     ),
     "no TOML": ('FAST, expect={"limits": {"idle_share": None}}', "*limits.idle_share is of type NoneType, which TOML cannot hold."),
     "key type": ("FAST, expect={1: 2}", "*a key must be a text, not int."),
+    "depth": ('FAST, expect={"limits": ' + "[" * 30 + "]" * 30 + "}", "*: nested too deeply."),
     "schema": ('FAST, expect={"schema": 9}', "*schema 9 is not known: this version reads 1. Update traceview."),
     "version": ('FAST, torch="new"', "traceview: error: torch must be a version such as \"2.9\" or \"2.9.1\", not 'new'."),
     "word for it": ('FAST, inconclusive="skip"', 'traceview: error: inconclusive must be "fail" or "warn", not \'skip\'.'),

@@ -98,7 +98,7 @@ def test_paths_in_tests_start_at_the_root_folder_wherever_pytest_starts(run, fil
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["--dispatch-expect=nowhere.toml"], "*no such file: *nowhere.toml. Check --dispatch-expect."),
+        (["--dispatch-expect=nowhere.toml"], "*no such file: *nowhere.toml. Check --dispatch-expect or the ini file."),
         (["--dispatch-report=."], "*this is a folder: *. Name a file in it."),
         (["--dispatch-report=no/report.json"], "*no such folder: *no. Create it first."),
         (["-o", "dispatch_inconclusive=skip"], '*dispatch_inconclusive must be "fail" or "warn", not "skip".'),

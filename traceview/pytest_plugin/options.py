@@ -36,7 +36,9 @@ def set_up(config: pytest.Config) -> None:
         raise pytest.UsageError(f'dispatch_inconclusive must be "fail" or "warn", not "{inconclusive}".')
     expect = option_path(config, "expect")
     if expect and not os.path.isfile(expect):
-        raise pytest.UsageError(f"dispatch expectations: no such file: {expect}. Check --dispatch-expect.")
+        raise pytest.UsageError(
+            f"dispatch expectations: no such file: {expect}. Check --dispatch-expect or the ini file."
+        )
     report = option_path(config, "report")
     if report and os.path.isdir(report):
         raise pytest.UsageError(f"dispatch report: this is a folder: {report}. Name a file in it.")

@@ -103,10 +103,12 @@ class Recording:
     ) -> None:
         __tracebackhide__ = True
         profiler, self._profiler = self._profiler, None
-        if kind is None and self._torch.cuda.is_available():
-            # Kernels still in flight would be missing from the trace.
-            self._torch.cuda.synchronize()
-        profiler.stop()
+        try:
+            if kind is None and self._torch.cuda.is_available():
+                # Kernels still in flight would be missing from the trace.
+                self._torch.cuda.synchronize()
+        finally:
+            profiler.stop()
         if kind is not None:
             return
         self.path = self._fixture.new_path()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from traceview.errors import UsageError
@@ -82,9 +83,8 @@ def settings_of(request: pytest.FixtureRequest, place: Place, **given: Any) -> S
 
 def shown_path(path: str) -> str:
     """A path relative to the working directory, if it is in it."""
-    folder = os.getcwd()
-    absolute = os.path.abspath(path)
-    return os.path.relpath(absolute, folder) if os.path.commonpath([folder, absolute]) == folder else absolute
+    absolute, folder = Path(os.path.abspath(path)), Path.cwd()
+    return str(absolute.relative_to(folder) if absolute.is_relative_to(folder) else absolute)
 
 
 def _expectations(expect: Any, place: Place, config: pytest.Config) -> Expectations:
