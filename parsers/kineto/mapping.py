@@ -300,7 +300,11 @@ def _own_notes(raw: RawTrace, rows: NDArray[np.uint32], owners: Owners) -> list[
     lost = sum(count.n for key, count in raw.counts.items() if key.startswith("lost-"))
     if lost:
         notes.append(
-            Note("unreadable-events", f"{lost:,} stretches of the file could not be read as events.", Trust.LIMITED)
+            Note(
+                "unreadable-events",
+                f"{lost:,} stretch{'es' if lost != 1 else ''} of the file could not be read as events.",
+                Trust.LIMITED,
+            )
         )
     if "cuda_profiler_range" in _categories(raw.events):
         ranges = int((_per_text(raw.events["cat"], lambda cat: int(cat == "cuda_profiler_range")) == 1).sum())

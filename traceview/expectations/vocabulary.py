@@ -99,6 +99,9 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     if alias in known:
         return alias
     lower = {name.lower(): name for name in reversed(known)}
+    with_digits = word.upper().replace("O", "0")  # TV1O1, the letter for the digit, is as near to TV121 else.
+    if with_digits in known:
+        return with_digits
     close = get_close_matches(word.lower().replace("_", "-"), [name.replace("_", "-") for name in lower], 1, 0.7)
     if not close:
         return None

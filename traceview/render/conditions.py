@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from traceview.render.units import counted
 
@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from traceview.findings import Finding
     from traceview.render.page import Page
     from traceview.report import Device, ImportSummary, TraceInfo
+
+
+_SAYS: Final = {"truncated": "TV903", "unreadable-events": "TV903"}
+"""Notes that a rule puts in words of its own, and which rule."""
 
 
 def write_conditions(page: Page, trace: TraceInfo, summary: ImportSummary, findings: Sequence[Finding] = ()) -> None:
@@ -26,8 +30,9 @@ def conditions(trace: TraceInfo, summary: ImportSummary, findings: Sequence[Find
     Each note that limits the trust is said, in words; its name is empty. What one of ``findings`` says with what to do
     about it is not said twice: the strip names the finding.
     """
-    notes = [note.text for note in summary.notes if note.trust != "good"]
-    saying = {note: _said_by(note, findings) for note in notes}
+    limiting = [note for note in summary.notes if note.trust != "good"]
+    notes = [note.text for note in limiting]
+    saying = {note.text: _said_by(note.kind, note.text, findings) for note in limiting}
     codes = sorted({code for code in saying.values() if code is not None})
     limits = [*([f"see {', '.join(codes)}"] if codes else []), *(note for note in notes if saying[note] is None)]
     return [
@@ -40,9 +45,10 @@ def conditions(trace: TraceInfo, summary: ImportSummary, findings: Sequence[Find
     ]
 
 
-def _said_by(note: str, findings: Sequence[Finding]) -> str | None:
-    """The code of the finding whose title is this note, if there is one; an accepted one says more before it."""
-    return next((one.code for one in findings if one.title.endswith(note.rstrip("."))), None)
+def _said_by(kind: str, text: str, findings: Sequence[Finding]) -> str | None:
+    """The code of the finding that says what a note says, if there is one; an accepted one says more before it."""
+    codes = (one.code for one in findings if one.title.endswith(text.rstrip(".")) or one.code == _SAYS.get(kind))
+    return next(codes, None)
 
 
 def write_remarks(page: Page, summary: ImportSummary) -> None:

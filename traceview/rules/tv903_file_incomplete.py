@@ -48,7 +48,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     yield Finding(
         code=CODE,
         severity=Severity.WARNING,
-        title=f"{what}; {total:,} pieces were lost" if total else what,
+        title=f"{what}; {total:,} piece{'s were' if total != 1 else ' was'} lost" if total else what,
         where="the recording",
         evidence=tuple(
             f"{count.n:,} × {kind}" + (f", first: {count.example[:120]}" if count.example else "")
