@@ -1,4 +1,7 @@
-"""Traceview: which kernel actually ran, where the time went, and why."""
+"""Traceview: which kernel actually ran, where the time went, and why.
+
+PYTEST_DONT_REWRITE: a program that imports traceview and then runs pytest is not to be warned of it.
+"""
 
 from __future__ import annotations
 

@@ -203,9 +203,10 @@ def _weigh(
             f"{len(decisive)} of {len(results)} expectations {'is' if len(decisive) == 1 else 'are'} {what}: "
             f"{first.path}:{first.line}: {first.text} ({first.observed})"
         )
-        if len(decisive) > 1:
-            lines = ", ".join(str(one.line) for one in decisive[1:])
-            parts.append(f"also line{'s' if len(decisive) > 2 else ''} {lines}")
+        # Expectations that are written in Python all stand on one line.
+        others = list(dict.fromkeys(str(one.line) for one in decisive if one.line != first.line))
+        if others:
+            parts.append(f"also line{'s' if len(others) > 1 else ''} {', '.join(others)}")
     if verdict is Verdict.FAIL and errors:
         parts.append(f"built-in policy: {'; '.join(errors)}")
     return verdict, "; ".join(parts)

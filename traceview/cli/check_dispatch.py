@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Final, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from traceview.cli.command import Answer, add_trace_options, load_traces, positive, version
 from traceview.cli.expiry import day, today
 from traceview.cli.outputs import FORMATS, add_output_option, chosen_outputs, refuse_inputs, write_outputs
 from traceview.errors import ExitCode, UsageError
+from traceview.render.outputs import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
     import argparse
@@ -24,7 +25,6 @@ DESCRIPTION = (
     "expectation of the file holds, 1 if one is violated, 3 if the trace cannot tell. Without, 0 if every attention "
     "call whose path is proven ran fused, 1 if one is proven to have taken a slow path, 3 if the trace cannot tell."
 )
-DEFAULT_LIMIT: Final = 12
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import tomllib
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 _BLANK: Final = " \t\r"
 _SPACE: Final = " \t\r\n"
@@ -49,6 +49,17 @@ class Place:
 def locate(text: str) -> Place:
     """The places of a valid TOML document."""
     return _Walk(text.replace("\r\n", "\n")).document()
+
+
+def places_of(document: dict[str, Any], line: int) -> Place:
+    """The places of a document that is no text of its own: everything in it stands on one line."""
+
+    def place(value: Any) -> Place:
+        if isinstance(value, dict):
+            return Place(line, keys={key: place(inner) for key, inner in value.items()})
+        return Place(line, items=[place(inner) for inner in value] if isinstance(value, list) else [])
+
+    return place(document)
 
 
 class _Walk:

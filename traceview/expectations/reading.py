@@ -7,12 +7,13 @@ of a file are said at once, each with its line.
 from __future__ import annotations
 
 from datetime import date
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from traceview.attention import Attribution
 from traceview.expectations.limits import LIMITS
+from traceview.expectations.lines import places_of
 from traceview.expectations.model import Accept, Context, Expect, Expectations, Forbid, Limit, Policy, Wanted
-from traceview.expectations.tables import Problems, Table, parse
+from traceview.expectations.tables import Problems, Table, parse, toml_values
 from traceview.expectations.versions import is_version
 from traceview.expectations.vocabulary import (
     FAMILIES,
@@ -23,6 +24,9 @@ from traceview.expectations.vocabulary import (
     providers,
 )
 from traceview.rules.catalogue import RULES, find_rule
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 SCHEMA: Final = 1
 _GLOB: Final = frozenset("*?[")
@@ -36,6 +40,30 @@ def read_expectations(path: str) -> Expectations:
         ExpectationsError: the file cannot be read, is not TOML, or says something that is not known.
     """
     problems, top = _open(path)
+    return _expectations(problems, top)
+
+
+def expectations_of(document: Mapping[Any, Any], *, path: str, line: int) -> Expectations:
+    """Take expectations that are written in Python, as a dict of the same shape as a file.
+
+    Args:
+        document: What ``tomllib`` would make of the file. ``schema`` may be left out.
+        path: File in which the dict stands; every message and every result names it.
+        line: Its line there.
+
+    Raises:
+        ExpectationsError: it says something that is not known, or holds what TOML cannot.
+    """
+    problems = Problems(path)
+    values = toml_values(document, line, problems)
+    problems.raise_if_any()
+    values.setdefault("schema", SCHEMA)
+    top = Table(values, places_of(values, line), "", problems)
+    _check_schema(problems, top)
+    return _expectations(problems, top)
+
+
+def _expectations(problems: Problems, top: Table) -> Expectations:
     policy = top.text("policy", known=tuple(Policy))
     context = _context(top.table("context"))
     expects = tuple(_expect(table) for table in top.tables("expect"))
@@ -50,7 +78,7 @@ def read_expectations(path: str) -> Expectations:
         )
     problems.raise_if_any()
     return Expectations(
-        path=path,
+        path=problems.path,
         policy=Policy(policy or Policy.BUILTIN),
         context=context,
         expects=expects,
@@ -81,12 +109,16 @@ def _open(path: str) -> tuple[Problems, Table]:
     document, place = parse(path)
     problems = Problems(path)
     top = Table(document, place, "", problems)
+    _check_schema(problems, top)
+    return problems, top
+
+
+def _check_schema(problems: Problems, top: Table) -> None:
     schema = top.count("schema", least=1)
     if not top.has("schema"):
         problems.add(1, f"schema is missing. Write schema = {SCHEMA} on the first line.")
     elif schema not in (None, SCHEMA):
         top.problem(f"schema {schema} is not known: this version reads {SCHEMA}. Update traceview.", "schema")
-    return problems, top
 
 
 def _context(table: Table | None) -> Context:

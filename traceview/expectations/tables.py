@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime, time
 from typing import TYPE_CHECKING, Any, Final
@@ -21,6 +22,7 @@ MOST_BYTES: Final = 1 << 20
 MOST_PROBLEMS: Final = 50
 _POSITION: Final = re.compile(r" \(at (?:line (?P<line>\d+), column (?P<column>\d+)|(?P<end>end of document))\)$")
 _MOST_SHOWN: Final = 60
+_MOST_DEPTH: Final = 20
 
 
 class ExpectationsError(TraceviewError):
@@ -114,6 +116,36 @@ def parse(path: str) -> tuple[dict[str, Any], Place]:
         raise ExpectationsError("not-toml", where=where, lines=(f"{where}: not TOML: {message}.",)) from None
     except RecursionError:
         raise ExpectationsError("not-toml", where=path, lines=(f"{path}: nested too deeply.",)) from None
+
+
+def toml_values(document: Mapping[Any, Any], line: int, problems: Problems) -> dict[str, Any]:
+    """A copy of a mapping in the types that ``tomllib`` returns; what TOML cannot hold is a problem.
+
+    Args:
+        document: Mappings, sequences and plain values.
+        line: Where problems are.
+        problems: Where they go.
+    """
+
+    def convert(value: Any, where: str, depth: int) -> Any:
+        if depth > _MOST_DEPTH:
+            problems.add(line, f"{where[:_MOST_SHOWN]}: nested too deeply.")
+        elif isinstance(value, Mapping):
+            wrong = next((key for key in value if not isinstance(key, str)), None)
+            if wrong is not None:
+                problems.add(line, f"{where or 'expect'}: a key must be a text, not {type(wrong).__name__}.")
+                return {}
+            return {key: convert(inner, f"{where}.{key}".lstrip("."), depth + 1) for key, inner in value.items()}
+        elif isinstance(value, list | tuple):
+            return [convert(inner, f"{where}[{at}]", depth + 1) for at, inner in enumerate(value)]
+        elif isinstance(value, str | bool | int | float | date | time):
+            return value
+        else:
+            problems.add(line, f"{where} is of type {type(value).__name__}, which TOML cannot hold.")
+        return None
+
+    found: dict[str, Any] = convert(document, "", 0)
+    return found
 
 
 class Table:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from traceview.render.outcome import Outcome
     from traceview.report import ImportSummary, TraceInfo
 
+DEFAULT_LIMIT: Final = 12
+"""Attention rows in the text form if nothing else is asked for."""
+
 
 @dataclass(frozen=True, slots=True)
 class Checked:
@@ -60,6 +63,17 @@ def _write_text(checked: Checked, out: TextIO) -> None:
     from traceview.render.page import Page
 
     write_check(checked.result, checked.trace, checked.imported, Page(out), code=checked.code, limit=checked.limit)
+
+
+def plain_text(checked: Checked) -> str:
+    """The text form without colour, whatever the environment asks for."""
+    from traceview.render.dispatch_text import write_check
+    from traceview.render.page import Page
+
+    out = io.StringIO()
+    page = Page(out, colour=False)
+    write_check(checked.result, checked.trace, checked.imported, page, code=checked.code, limit=checked.limit)
+    return out.getvalue()
 
 
 def _text(checked: Checked) -> str:

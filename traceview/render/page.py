@@ -61,15 +61,22 @@ class Page:
     Args:
         file: Where to. Colour and width follow what it is; ``NO_COLOR`` and ``FORCE_COLOR`` are honoured.
         width: Columns; found out if not given.
+        colour: Whether colour may be used; if not, neither the terminal nor ``FORCE_COLOR`` can ask for it.
     """
 
-    def __init__(self, file: TextIO, *, width: int | None = None) -> None:
+    def __init__(self, file: TextIO, *, width: int | None = None, colour: bool = True) -> None:
         found = Console(file=file, markup=False, highlight=False, emoji=False, soft_wrap=False)
         if width is None:
             width = min(found.width, MOST_WIDTH) if file.isatty() else PIPE_WIDTH
         self.width = max(width, 40)
         self._console = _Console(
-            file=file, width=self.width, markup=False, highlight=False, emoji=False, soft_wrap=False
+            file=file,
+            width=self.width,
+            color_system="auto" if colour else None,
+            markup=False,
+            highlight=False,
+            emoji=False,
+            soft_wrap=False,
         )
 
     def verdict(self, text: str, style: str = "bold") -> None:
