@@ -23,7 +23,7 @@ SUMMARY = "Say which kernels really ran, and fail if they are not the expected o
 DESCRIPTION = (
     "A flag is a request, not a guarantee: the trace shows which kernel ran. With --expect, exit code 0 if every "
     "expectation of the file holds, 1 if one is violated, 3 if the trace cannot tell. Without, 0 if every attention "
-    "call whose path is proven ran fused, 1 if one is proven to have taken a slow path, 3 if the trace cannot tell."
+    "call ran fused, 1 if one is proven to have taken a slow path, 3 if the trace cannot tell."
 )
 
 

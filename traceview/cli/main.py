@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _main(arguments)
     except KeyboardInterrupt:
-        _complain("interrupted.")
+        print("\ntraceview: interrupted", file=sys.stderr)
         return INTERRUPTED
 
 
