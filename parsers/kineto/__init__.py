@@ -36,7 +36,7 @@ class KinetoFormat:
         marks = sum(mark in text for mark in _KINETO_MARKS)
         if has_events:
             # Other tools use the same envelope: without a mark of ours, only an empty list of events can be ours.
-            return min(0.5 + 0.2 * marks, 0.95) if marks else 0.3 * bool(_NO_EVENTS.search(text))
+            return min(0.5 + 0.2 * marks, 0.95) if marks else 0.5 * bool(_NO_EVENTS.search(text))
         if text[:1] == b"[":
             return 0.6 if marks and b'"ph"' in text else 0.0
         # A long head (package lists, process groups) can push the events beyond what the probe has seen.

@@ -167,6 +167,7 @@ def interleave(first: Piece, first_at: NDArray[np.int64], second: Piece, second_
         int_args=merged(first.int_args, second.int_args),
         text_args=merged(first.text_args, second.text_args),
         labels=first.labels + second.labels,
+        left_out=first.left_out + second.left_out,
     )
 
 
