@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceview.render.names import kernel_name, middle_cut, plain
+from traceview.render.names import kernel_name, kernel_names, middle_cut, plain
 
 FLASH = "void pytorch_flash::flash_fwd_kernel<Flash_fwd_kernel_traits<64, 128, 128, 4, false, false, cutlass::bfloat16_t, Flash_kernel_traits<64, 128, 128, 4, cutlass::bfloat16_t> >, false, true, false>(pytorch_flash::Flash_fwd_params)"
 ADD = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<c10::BFloat16>, std::array<char*, 3ul> >(int, at::native::CUDAFunctor_add<c10::BFloat16>, std::array<char*, 3ul>)"
@@ -56,3 +56,14 @@ def test_what_a_terminal_obeys_is_shown():
 
 def test_a_cut_keeps_both_ends():
     assert middle_cut("abcdefghijklmnopqrstuvwxyz", 13) == "abcdef...wxyz"
+
+
+def test_variants_that_would_shorten_alike_are_told_apart():
+    dense = "fmhaSm100aKernel_QkvE4m3OBfloat16H64PagedKvCausalP16VarSeqQ128Kv128PersistentContext"
+    window = "fmhaSm100aKernel_QkvE4m3OBfloat16H64PagedKvSlidingOrChunkedCausalP16VarSeqQ128Kv128PersistentContext"
+    one, other, third = kernel_names([dense, window, "short"], 60)
+    assert "Causal" in one
+    assert "Sliding" in other
+    assert third == "short"
+    assert max(map(len, (one, other))) <= 60
+    assert kernel_names([dense, dense], 60) == [kernel_name(dense, 60)] * 2

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.text import Text
 
 from traceview.render.conditions import write_conditions
-from traceview.render.names import kernel_name
+from traceview.render.names import kernel_names
 from traceview.render.page import Column, Page
 from traceview.render.units import counted, duration, durations, percent, saving
 from traceview.render.why import write_why
@@ -170,10 +170,11 @@ def _write_kernels(page: Page, rows: Sequence[Dispatch]) -> None:
     longest = sorted(total.items(), key=lambda item: (-item[1][1], item[0]))[:3]
     if not longest:
         return
+    names = kernel_names([name for name, _ in longest], page.width - 32)
     page.facts(
         [
-            (f"{count:,} x", f"{kernel_name(name, page.width - 32)}, {duration(device_ns)}")
-            for name, (count, device_ns) in longest
+            (f"{count:,} x", f"{name}, {duration(device_ns)}")
+            for name, (_, (count, device_ns)) in zip(names, longest, strict=True)
         ],
         blank=False,
     )

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 _CLONE: Final = re.compile(r"( \[clone \.\w+\]|\.kd)$")
@@ -66,6 +69,44 @@ def kernel_name(name: str, width: int) -> str:
     if len(text) > width:
         text = text[text.rfind("::") + 2 :] if re.fullmatch(r"[\w:]+", text) and "::" in text else text
     return middle_cut(text, width)
+
+
+def kernel_names(names: Sequence[str], width: int) -> list[str]:
+    """Several kernel names, each of at most ``width`` characters, none like another that means something else.
+
+    Two variants of one kernel often differ in the very part that shortening takes out. Those are shown by their
+    beginning and by the part in which they differ.
+    """
+    short = [kernel_name(name, width) for name in names]
+    alike: dict[str, set[str]] = {}
+    for name, text in zip(names, short, strict=True):
+        alike.setdefault(text, set()).add(name)
+    told = {}
+    for variants in alike.values():
+        if len(variants) > 1:
+            told.update(_told_apart(sorted(variants), width))
+    return [told.get(name, text) for name, text in zip(names, short, strict=True)]
+
+
+def _told_apart(names: list[str], width: int) -> dict[str, str]:
+    """Names that shorten to the same text, each cut so that the first difference stays."""
+    texts = [_RETURN_TYPE.sub("", plain(name)) for name in names]
+    columns = enumerate(zip(*texts, strict=False))
+    same = next((at for at, letters in columns if len(set(letters)) > 1), min(map(len, texts)))
+    # Begin at the start of the word in which they differ.
+    while same and (texts[0][same - 1].isalnum() or texts[0][same - 1] == "_") and texts[0][same - 1 : same].islower():
+        same -= 1
+    head = max(width // 3, 8)
+    if same <= head:
+        return {
+            name: text if len(text) <= width else text[: width - 3] + ELLIPSIS
+            for name, text in zip(names, texts, strict=True)
+        }
+    room = max(width - head - 2 * len(ELLIPSIS), 8)
+    return {
+        name: f"{text[:head]}{ELLIPSIS}{text[same : same + room]}{ELLIPSIS if len(text) > same + room else ''}"
+        for name, text in zip(names, texts, strict=True)
+    }
 
 
 def _with_first_argument(text: str, width: int) -> str:

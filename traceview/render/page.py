@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from traceview.render.names import kernel_name, plain
+from traceview.render.names import kernel_names, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -143,12 +143,15 @@ class Page:
                 return
             if column.name:
                 widths[at] = min(widths[at], max(self.width - others, LEAST_NAME))
-                for row in cells:
-                    row[at] = Text(kernel_name(row[at].plain, widths[at]), row[at].style)
+                short = kernel_names([row[at].plain for row in cells], widths[at])
+                for row, name in zip(cells, short, strict=True):
+                    row[at] = Text(name, row[at].style)
         self._row([Text(column.heading, style="dim") for column in columns], widths, columns)
+        titles = [line for line in lines if isinstance(line, str)]
+        short_titles = iter(kernel_names(titles, self.width - INDENT))
         for line in lines:
             if isinstance(line, str):
-                self._print(Text(" " * INDENT + kernel_name(line, self.width - INDENT)))
+                self._print(Text(" " * INDENT + next(short_titles)))
             else:
                 self._row(line, widths, columns)
 
