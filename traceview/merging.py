@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from traceview import schema
+from traceview.errors import UsageError
 from traceview.timeline import ImportReport, Note, Timeline, Trust
 
 if TYPE_CHECKING:
@@ -26,7 +27,11 @@ def merge(timelines: Sequence[Timeline]) -> Timeline:
 
     Args:
         timelines: At least one; the ``run`` of each becomes its position.
+
+    Raises:
+        UsageError: the files cannot be of one run.
     """
+    _require_one_run(timelines)
     if len(timelines) == 1:
         return timelines[0]
     shifts, clock_notes = _clocks(timelines)
@@ -71,6 +76,23 @@ def merge(timelines: Sequence[Timeline]) -> Timeline:
         runs=runs,
         report=report.with_notes(*clock_notes, *_rank_notes(timelines)),
     )
+
+
+def _require_one_run(timelines: Sequence[Timeline]) -> None:
+    """Refuse files that cannot be the ranks of one run: shares and verdicts over them would mean nothing."""
+    worlds = {run.world_size for one in timelines for run in one.runs if run.world_size is not None}
+    vendors = {vendor for one in timelines for vendor in one.devices["vendor"].drop_nulls()}
+    reasons = []
+    if len(worlds) > 1:
+        reasons.append(f"they speak of {_some([str(size) for size in sorted(worlds)])} ranks")
+    if len(vendors) > 1:
+        reasons.append(f"their devices are of {_some(sorted(vendors))}")
+    if reasons:
+        raise UsageError(
+            "not-one-run",
+            why=f"the {len(timelines)} traces do not belong to one run: {', and '.join(reasons)}.",
+            next_step="Give the ranks of one run, or one trace at a time.",
+        )
 
 
 def same_recording(a: Timeline, b: Timeline) -> bool:
@@ -137,9 +159,6 @@ def _rank_notes(timelines: Sequence[Timeline]) -> list[Note]:
     world = {run.world_size for one in timelines for run in one.runs if run.world_size is not None}
     if len(world) == 1 and by_rank and not unknown and len(by_rank) < (size := world.pop()):
         notes.append(Note("ranks-missing", f"{len(by_rank)} of {size} ranks were given."))
-    elif len(world) > 1:
-        text = f"The files do not belong together: they speak of {_some(sorted(map(str, world)))} ranks."
-        notes.append(Note("world-size-differs", text, Trust.LIMITED))
     return notes
 
 

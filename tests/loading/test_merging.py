@@ -7,6 +7,7 @@ import pytest
 
 from authored_timeline import timeline
 from traceview import load
+from traceview.errors import UsageError
 from traceview.merging import merge, same_recording
 
 
@@ -113,9 +114,9 @@ def test_missing_ranks_are_said(write):
     assert notes(merged)["ranks-missing"].text == "2 of 8 ranks were given."
 
 
-def test_files_of_different_runs_are_noticed(write):
-    merged = load([write("a.toy", "TOY rank=0 origin=1 world=8"), write("b.toy", "TOY rank=1 origin=1 world=4")])
-    assert notes(merged)["world-size-differs"].trust == "limited"
+def test_files_of_different_runs_are_refused(write):
+    with pytest.raises(UsageError, match="the 2 traces do not belong to one run: they speak of 4, 8 ranks"):
+        load([write("a.toy", "TOY rank=0 origin=1 world=8"), write("b.toy", "TOY rank=1 origin=1 world=4")])
 
 
 def test_counts_of_all_files_add_up(write):
