@@ -55,12 +55,14 @@ class Knowledge:
         """Which of these JSON texts, whose codes are given, cannot be kept as they are. Each is checked once."""
         if not len(codes):
             return np.zeros(0, np.bool_)
-        verdict = self._verdict
         top = int(codes.max())
-        if top >= len(verdict):
-            verdict = np.zeros(2 * top + 1, np.uint8)
-            verdict[: len(self._verdict)] = self._verdict
-            self._verdict = verdict
+        with self._lock:
+            # Another thread may replace the array at the same time, so growing it is one step for all of them.
+            verdict = self._verdict
+            if top >= len(verdict):
+                verdict = np.zeros(2 * top + 1, np.uint8)
+                verdict[: len(self._verdict)] = self._verdict
+                self._verdict = verdict
         known = verdict[codes]
         fresh = np.flatnonzero(known == 0)
         if len(fresh):
