@@ -77,14 +77,17 @@ def _host_tree(events: pl.DataFrame) -> tuple[NDArray[np.int32], NDArray[np.int3
     """Parent of each host row and the innermost op around it (itself if it is one); -1 where there is none."""
     parent_id = np.full(events.height, -1, np.int32)
     op_id = np.full(events.height, -1, np.int32)
-    on_host = events["thread"].is_not_null()
-    host = np.flatnonzero(on_host.to_numpy()).astype(np.int32)
+    host = np.flatnonzero(events["thread"].is_not_null().to_numpy()).astype(np.int32)
     if not len(host):
         return parent_id, op_id
-    rows = events.select("start_ns", "thread", ends=pl.col("start_ns") + pl.col("dur_ns")).filter(on_host)
-    parent = nesting.parents(rows["start_ns"].to_numpy(), rows["ends"].to_numpy(), rows["thread"].to_numpy())
-    del rows
-    op = nesting.nearest_marked(parent, (events["kind"] == "op").filter(on_host).to_numpy())
+    threads = events["thread"].gather(pl.Series(host)).to_numpy()
+    # In the order of threads from the start, so that no column is copied twice.
+    host = host[nesting.thread_order(threads)]
+    threads = np.sort(threads)
+    starts = events["start_ns"].to_numpy()[host]
+    parent = nesting.parents(starts, starts + events["dur_ns"].to_numpy()[host], threads)
+    del starts, threads
+    op = nesting.nearest_marked(parent, (events["kind"] == "op").to_numpy()[host])
     has_parent, has_op = parent >= 0, op >= 0
     parent_id[host[has_parent]] = host[parent[has_parent]]
     op_id[host[has_op]] = host[op[has_op]]

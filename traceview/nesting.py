@@ -28,14 +28,13 @@ def parents(starts: NDArray[np.int64], ends: NDArray[np.int64], threads: NDArray
         ends: End of each event, ns.
         threads: Thread key of each event.
     """
-    # 32 bits are enough for a row number, and large traces are held by memory before they are held by time.
-    if int(threads.max(initial=0)) < 1 << 16:
-        threads = threads.astype(np.uint16)  # NumPy sorts 16 bits by radix
-    order = np.argsort(threads, kind="stable").astype(np.int32)
-    starts, ends = starts[order], ends[order]
-    count = len(order)
+    count = len(threads)
+    order: NDArray[np.int32] | None = None
+    if (threads[1:] < threads[:-1]).any():
+        order = thread_order(threads)
+        starts, ends, threads = starts[order], ends[order], threads[order]
     parent = np.arange(-1, count - 1, dtype=np.int32)
-    parent[np.flatnonzero(np.diff(threads[order])) + 1] = NO_PARENT
+    parent[np.flatnonzero(np.diff(threads)) + 1] = NO_PARENT
     # Start from the previous event and climb. Whoever does not enclose `p` has ended before `p` does, so it cannot
     # enclose an event that `p` does not enclose either: jumping to p's own current guess skips nobody, and since
     # guesses improve together a run of n siblings takes log2(n) rounds.
@@ -50,10 +49,22 @@ def parents(starts: NDArray[np.int64], ends: NDArray[np.int64], threads: NDArray
         open_rows, guess = open_rows[~fits], guess[~fits]
         parent[open_rows] = parent[guess]
         open_rows = open_rows[parent[open_rows] >= 0]
+    if order is None:
+        return parent
     result = np.full(count, NO_PARENT, np.int32)
     has_parent = parent >= 0
     result[order[has_parent]] = order[parent[has_parent]]
     return result
+
+
+def thread_order(threads: NDArray[np.uint32]) -> NDArray[np.int32]:
+    """The order that puts events thread by thread and keeps their order within each.
+
+    Row numbers have 32 bits: large traces are held by memory before they are held by time.
+    """
+    if int(threads.max(initial=0)) < 1 << 16:
+        return np.argsort(threads.astype(np.uint16), kind="stable").astype(np.int32)  # 16 bits: a radix sort
+    return np.argsort(threads, kind="stable").astype(np.int32)
 
 
 def nearest_marked(parent: NDArray[np.int32], marked: NDArray[np.bool_]) -> NDArray[np.int32]:

@@ -24,11 +24,8 @@ def mark_steps(timeline: Timeline) -> Timeline:
     without a recorded launch gets no step.
     """
     events = timeline.events
-    marks = events.filter(
-        pl.col("thread").is_not_null()
-        & (pl.col("kind") == "annotation")
-        & pl.col("name").cast(pl.String).str.contains(STEP_NAME)
-    ).select(
+    annotations = events.filter(pl.col("thread").is_not_null() & (pl.col("kind") == "annotation"))
+    marks = annotations.filter(pl.col("name").cast(pl.String).str.contains(STEP_NAME)).select(
         "process",
         "start_ns",
         end_ns=pl.col("start_ns") + pl.col("dur_ns"),

@@ -82,15 +82,17 @@ def find_owners(raw: RawTrace, rows: NDArray[np.uint32], on_device: NDArray[np.b
     thread = np.full(len(rows), NO_KEY, np.uint32)
     thread[host] = thread_of_host
 
-    ordinal = int_arg(raw, "device", rows)[on_device]
+    ordinal = int_arg(raw, "device", rows[on_device])
     ordinal = np.where(ordinal < 0, device_pid, ordinal)
     # Two ranks in one file both have a device 0: with several processes a device is (process, ordinal).
     device_pairs, device_of_row = _distinct_pairs(owner if len(host_pids) > 1 else np.zeros_like(owner), ordinal)
     device = np.full(len(rows), NO_KEY, np.uint32)
     device[on_device] = device_of_row
+    tid_on_device = tid[on_device]
+    del pid, tid, host
     stream = np.full(len(rows), NULL, np.int64)
-    recorded = int_arg(raw, "stream", rows)[on_device]
-    stream[on_device] = np.where(recorded == NULL, tid[on_device], recorded)
+    recorded = int_arg(raw, "stream", rows[on_device])
+    stream[on_device] = np.where(recorded == NULL, tid_on_device, recorded)
 
     names = _metadata_names(raw)
     if not len(host_pids) and on_device.any():
