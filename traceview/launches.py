@@ -28,6 +28,9 @@ LAUNCH_NAMES: Final = (
 GRAPH_LAUNCH_NAMES: Final = r"^(cuda|cu|hip)GraphLaunch\w*$"
 """Calls that replay a captured graph: one launch, many kernels, no op per kernel."""
 
+SILENT_SHARE: Final = 0.01
+"""A launch or two at the end of a window is the edge of the recording, not a fault of it."""
+
 _LIMITED_SHARE: Final = 0.01
 
 
@@ -59,6 +62,19 @@ def link(timeline: Timeline) -> Timeline:
 def graph_launch_ids(events: pl.DataFrame) -> pl.Series:
     """Ids of the host calls that replay a captured graph."""
     return events.filter((pl.col("kind") == "api") & _named(events, GRAPH_LAUNCH_NAMES))["id"]
+
+
+def silent_graph_launches(events: pl.DataFrame) -> pl.Series:
+    """Ids of the graph launches to which no recorded device work is linked: what they ran is not in the file."""
+    launched = graph_launch_ids(events)
+    worked = pl.col("device").is_not_null() & pl.col("kind").is_in(list(schema.BUSY_KINDS))
+    owned = events.filter(worked)["launch_id"].drop_nulls().unique()
+    return launched.filter(~launched.is_in(owned.implode()))
+
+
+def too_many_silent(silent: int, launched: int) -> bool:
+    """More graph launches are silent than the edge of a recording explains, so idle time is not reliable."""
+    return silent > SILENT_SHARE * launched
 
 
 def _named(events: pl.DataFrame, pattern: str) -> pl.Expr:

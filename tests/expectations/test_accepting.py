@@ -15,6 +15,8 @@ from traceview.gate import Verdict
 FLASH = "void pytorch_flash::flash_fwd_kernel<pytorch_flash::Flash_fwd_kernel_traits<64, 128, 128, 4> >"
 CALL = [op("aten::scaled_dot_product_attention", 0, 9), launch(1, 1), kernel(FLASH, 100, 200, 1)]
 SLOW = [op("aten::scaled_dot_product_attention", 20, 29), op("aten::_scaled_dot_product_attention_math", 21, 28)]
+UNTOLD = '[[expect]]\nop = "conv"\ntensor_core = true\n'
+"""No convolution occurs, so nothing can be told of any."""
 FUSED = '[[expect]]\nop = "attention"\nimplementation = "fused"\n'
 ONLY_COUNT = '[[expect]]\nop = "attention"\nmin_count = 1\n'
 TODAY = date(2027, 6, 30)
@@ -54,10 +56,10 @@ ACCEPTED = accept('rule = "TV102"') + accept('expectation = "attention: fused"')
         (ONLY_COUNT + accept('rule = "TV102"\nwhere = "Encoder*"'), Verdict.FAIL),
         ('[[forbid]]\nrule = "TV102"\n' + accept('rule = "TV102"'), Verdict.PASS),
         # What cannot be told can be accepted too.
-        ('policy = "none"\n[limits]\nhost_gap_share = 0\n', Verdict.INCONCLUSIVE),
-        ('policy = "none"\n[limits]\nhost_gap_share = 0\n' + accept('expectation = "host_gap_share*"'), Verdict.PASS),
+        ('policy = "none"\n' + UNTOLD, Verdict.INCONCLUSIVE),
+        ('policy = "none"\n' + UNTOLD + accept('expectation = "conv*"'), Verdict.PASS),
         # One violation outweighs what cannot be told.
-        (FUSED + "[limits]\nhost_gap_share = 0\n", Verdict.FAIL),
+        (FUSED + UNTOLD, Verdict.FAIL),
         # Nothing stated: the built-in policy alone.
         (accept('rule = "TV102"'), Verdict.PASS),
     ],

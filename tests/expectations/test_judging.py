@@ -243,8 +243,6 @@ def test_forbid(name, judge):
         ("idle_share = 0.49", "fail", "the device was idle for 50.0 % of its span (1.000 ms of 2.000 ms)"),
         ("exposed_copy_share = 0.0", "pass", "the device was held up by copies for 0.0 % of its span (0.000 ms of 2.000 ms)"),
         ("unidentified_share = 0.4", "fail", "50.0 % of device time is in kernels that no signature knows (such as brand_new_kernel_2027)"),
-        ("host_gap_share = 0.1", "inconclusive", "this version of traceview does not analyse the causes of idle time"),
-        ("recompiles_after_warmup = 0", "inconclusive", "this version of traceview does not analyse recompilations"),
     ],
 )  # fmt: skip
 def test_limit(limit, verdict, observed, judge):

@@ -74,7 +74,7 @@ def test_a_missing_file(program, samples):
 
 
 def test_text(program, samples, write):
-    write(FUSED + '[[forbid]]\nkernel = "*sm75*"\n[limits]\nhost_gap_share = 0.1\n')
+    write(FUSED + '[[forbid]]\nkernel = "*sm75*"\n[[expect]]\nop = "moe"\ntensor_core = true\n')
     done = program("check-dispatch", samples / SLOW, "--expect", "dispatch.toml")
     lines = done.stdout.splitlines()
     at = lines.index("Expectations")
@@ -84,8 +84,8 @@ def test_text(program, samples, write):
         "  observed  flash-2 3 of 9 calls, 0.2 % of attention device time; math 6 calls (21.839 ms)",
         "  - dispatch.toml:5: pass: forbid kernel *sm75*",
         "  observed  nothing of the kind among 174 kernels",
-        "  - dispatch.toml:8: inconclusive: host_gap_share at most 0.1",
-        "  observed  this version of traceview does not analyse the causes of idle time",
+        "  - dispatch.toml:7: inconclusive: moe: on tensor cores",
+        "  observed  nothing to judge: the trace shows no moe (with min_count = 1 this would fail)",
         "",
     ]
     assert lines[-1] == (

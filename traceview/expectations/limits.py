@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from traceview.busy import busy
+from traceview.expectations.host_gaps import steady_idle, why_unreliable
+from traceview.expectations.judging import incomplete
 from traceview.expectations.model import Judgement, Limit, Verdict
-from traceview.expectations.words import time
+from traceview.expectations.words import calls, time
 from traceview.quantities import percent
+from traceview.recompiles import after_warm_up, compilations, compile_spans, shows_compilation, unplaced
+from traceview.steady_state import find_steady_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,13 +23,22 @@ if TYPE_CHECKING:
     from traceview.expectations.pieces import Pieces
     from traceview.timeline import Timeline
 
+_MOST_STEPS: Final = 8
+
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """What a limit is about, as measured: ``value`` is ``None`` if the trace does not tell; ``words`` say it all."""
+    """What a limit is about, as measured.
+
+    Attributes:
+        value: The measured value; ``None`` if the trace does not tell.
+        words: What was seen, or why it is not told.
+        doubt: Why the true value may be higher; ``None`` if it cannot be.
+    """
 
     value: float | None
     words: str
+    doubt: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +61,11 @@ def judge_limit(limit: Limit, pieces: Pieces) -> Judgement:
     measure = LIMITS[limit.key].measure(pieces)
     if measure.value is None:
         return Judgement(Verdict.INCONCLUSIVE, measure.words)
-    return Judgement(Verdict.FAIL if measure.value > limit.most else Verdict.PASS, measure.words)
+    if measure.value > limit.most:
+        return Judgement(Verdict.FAIL, measure.words)
+    if measure.doubt is not None:
+        return Judgement(Verdict.INCONCLUSIVE, f"{measure.words}; {measure.doubt}")
+    return Judgement(Verdict.PASS, measure.words)
 
 
 def _of_span(part: Callable[[DeviceBusy], int], words: str) -> Callable[[Pieces], Measure]:
@@ -89,8 +106,52 @@ def _unidentified(pieces: Pieces) -> Measure:
     return Measure(share, words)
 
 
-def _not_yet(what: str) -> Callable[[Pieces], Measure]:
-    return lambda _: Measure(None, f"this version of traceview does not analyse {what}")
+def _host_gaps(pieces: Pieces) -> Measure:
+    timeline = pieces.timeline
+    if not timeline.device_work.height:
+        return Measure(None, "no device work is recorded, so there is no span to measure")
+    unreliable = incomplete(timeline) or why_unreliable(timeline)
+    if unreliable:
+        return Measure(None, f"idle time cannot be relied on: {unreliable}")
+    steady = find_steady_state(timeline)
+    devices = steady_idle(timeline, steady)
+    if not devices:
+        where = "linked to a launch in the steps after the first" if steady else "of any length"
+        return Measure(None, f"no device work {where} is recorded, so there is no span to measure")
+    worst = max(devices, key=lambda one: one.idle_ns / one.span_ns)
+    share = worst.idle_ns / worst.span_ns
+    name = _device_name(timeline, worst.device)
+    which = f"{name}, the worst of {len(devices)}, was" if len(devices) > 1 else "the device was"
+    part = "the steps after the first" if steady else "the whole trace, without two profiler steps,"
+    words = f"{which} idle for {percent(share)} of {part} ({time(worst.idle_ns)} of {time(worst.span_ns)})"
+    left_out = timeline.device_work["device"].n_unique() - len(devices)
+    if left_out:
+        words += f", {calls(left_out, 'device')} without work in that part left out"
+    return Measure(share, f"{words}; causes are not told apart, so waiting for data counts too")
+
+
+def _recompiles(pieces: Pieces) -> Measure:
+    timeline = pieces.timeline
+    recorded = compilations(timeline, compile_spans(timeline)).count
+    if not recorded:
+        if not shows_compilation(timeline):
+            return Measure(
+                None, "neither ops nor annotations of the host are recorded, so no compilation could be seen"
+            )
+        return Measure(0, "nothing was compiled", incomplete(timeline))
+    steady = find_steady_state(timeline)
+    if steady is None:
+        words = f"{calls(recorded, 'compilation')} recorded, but fewer than two profiler steps"
+        return Measure(None, f"{words}, so warm-up and recompilation cannot be told apart")
+    late = after_warm_up(timeline, steady)
+    words = f"{calls(late.count, 'compilation')} after the first recorded step"
+    if late.steps:
+        more = ", ..." if len(late.steps) > _MOST_STEPS else ""
+        plural = "s" if len(late.steps) > 1 else ""
+        words += f", in step{plural} {', '.join(map(str, late.steps[:_MOST_STEPS]))}{more}"
+    outside = unplaced(timeline, steady).count
+    doubt = f"{outside:,} more cannot be placed before or after the warm-up" if outside else incomplete(timeline)
+    return Measure(late.count, words, doubt)
 
 
 LIMITS: Final[dict[str, LimitKind]] = {
@@ -115,14 +176,15 @@ LIMITS: Final[dict[str, LimitKind]] = {
         measure=_unidentified,
     ),
     "host_gap_share": LimitKind(
-        "device idle time whose cause is the host, over the span; not judged by this version",
+        "time in which a device ran nothing, from the first to the last work of the steps after the first, over that "
+        "span; causes are not told apart",
         is_share=True,
-        measure=_not_yet("the causes of idle time"),
+        measure=_host_gaps,
     ),
     "recompiles_after_warmup": LimitKind(
-        "number of recompilations after warm-up; not judged by this version",
+        "number of compilations in the recorded steps after the first",
         is_share=False,
-        measure=_not_yet("recompilations"),
+        measure=_recompiles,
     ),
 }
 """Every key, in the order of the documentation."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from traceview.rules.device_work import device_work, idle_gaps
-from traceview.rules.steady_state import SteadyState, find_steady_state
+from traceview.steady_state import SteadyState, find_steady_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -30,8 +30,8 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from traceview.findings import Confidence, Finding, Severity
+from traceview.host_calls import innermost
 from traceview.rules.device_work import union_ns
-from traceview.rules.host_evidence import innermost
 from traceview.rules.kernel_evidence import cost_words, kernel_lines, milliseconds, places, plural
 
 if TYPE_CHECKING:

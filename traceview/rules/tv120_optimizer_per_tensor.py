@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from traceview.findings import Confidence, CostOf, Finding, Severity
-from traceview.rules.host_evidence import innermost, named
+from traceview.host_calls import innermost, named
 from traceview.rules.kernel_evidence import WORTH_SHARE, kernel_lines, milliseconds, plural
 
 if TYPE_CHECKING:

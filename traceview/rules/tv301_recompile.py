@@ -31,7 +31,8 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from traceview.findings import Confidence, CostOf, Finding, Severity
-from traceview.rules.host_evidence import host_union_ns, named, outermost
+from traceview.host_calls import host_union_ns
+from traceview.recompiles import after_warm_up, compilations, compile_spans
 from traceview.rules.kernel_evidence import milliseconds, places, plural
 
 if TYPE_CHECKING:
@@ -43,26 +44,20 @@ CODE: Final = "TV301"
 NAME: Final = "recompile"
 SEVERITY: Final = Severity.WARNING
 
-_FRAME: Final = r"compile_inner|entire_frame_compile"
-_AUTOTUNE: Final = r"(?i)autotun|benchmark"
-
 
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding for the steady steps, or one that says it cannot tell."""
-    spans = named(facts.timeline, ("compile",), ".").filter(~pl.col("name").str.contains(_AUTOTUNE))
-    if not spans.height:
-        return
     steady = facts.steady
-    late = steady.within(spans) if steady else spans
-    if not late.height:
+    late = (
+        after_warm_up(facts.timeline, steady) if steady else compilations(facts.timeline, compile_spans(facts.timeline))
+    )
+    if not late.count:
         return
-    tops = outermost(facts.timeline, late)
-    frames = outermost(facts.timeline, late.filter(pl.col("name").str.contains(_FRAME)))
-    count = frames.height or tops.height
+    tops, count = late.spans, late.count
     cost_ns = host_union_ns(tops)
     took = f"{milliseconds(cost_ns)} on the host"
     if steady:
-        steps = late["step"].unique().sort().to_list()
+        steps = late.steps
         title = f"{plural(count, 'compilation')} after the first recorded step: {took}"
         remark = f"in step{'s' if len(steps) > 1 else ''} {', '.join(map(str, steps[:8]))}"
     else:

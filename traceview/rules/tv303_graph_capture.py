@@ -31,7 +31,7 @@ import polars as pl
 
 from traceview import launches
 from traceview.findings import Confidence, CostOf, Finding, Severity
-from traceview.rules.host_evidence import named
+from traceview.host_calls import named
 from traceview.rules.kernel_evidence import milliseconds, places, plural
 
 if TYPE_CHECKING:

@@ -27,8 +27,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from traceview.findings import Confidence, CostOf, Finding, Severity
+from traceview.host_calls import host_union_ns, named
 from traceview.quantities import percent
-from traceview.rules.host_evidence import host_union_ns, named
 from traceview.rules.kernel_evidence import milliseconds, places
 
 if TYPE_CHECKING:

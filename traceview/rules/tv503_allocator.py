@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from traceview.findings import Confidence, CostOf, Finding, Severity
-from traceview.rules.host_evidence import host_union_ns, named
+from traceview.host_calls import host_union_ns, named
 from traceview.rules.kernel_evidence import milliseconds, places, plural
 
 if TYPE_CHECKING:

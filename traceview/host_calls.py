@@ -1,4 +1,4 @@
-"""Questions about host calls that several rules ask."""
+"""Questions about host calls that several analyses ask."""
 
 from __future__ import annotations
 
