@@ -28,6 +28,9 @@ LAUNCH_NAMES: Final = (
 GRAPH_LAUNCH_NAMES: Final = r"^(cuda|cu|hip)GraphLaunch\w*$"
 """Calls that replay a captured graph: one launch, many kernels, no op per kernel."""
 
+SILENT_SHARE: Final = 0.01
+"""Of the graph launches; one or two at the end of a window are the edge of the recording, not a fault of it."""
+
 _LIMITED_SHARE: Final = 0.01
 
 
@@ -59,6 +62,14 @@ def link(timeline: Timeline) -> Timeline:
 def graph_launch_ids(events: pl.DataFrame) -> pl.Series:
     """Ids of the host calls that replay a captured graph."""
     return events.filter((pl.col("kind") == "api") & _named(events, GRAPH_LAUNCH_NAMES))["id"]
+
+
+def silent_graph_launch_ids(events: pl.DataFrame) -> pl.Series:
+    """Ids of the replays of which nothing is recorded on the device; the events have to be linked."""
+    launched = graph_launch_ids(events)
+    busy = pl.col("device").is_not_null() & pl.col("kind").is_in(list(schema.BUSY_KINDS))
+    answered = events.filter(busy)["launch_id"].drop_nulls().unique()
+    return launched.filter(~launched.is_in(answered.implode()))
 
 
 def _named(events: pl.DataFrame, pattern: str) -> pl.Expr:
@@ -180,9 +191,11 @@ def _missing_work_notes(events: pl.DataFrame) -> list[Note]:
     if not silent_kernels:
         return [Note("launch-without-work", f"{text}: fills and copies of nothing leave none.")]
     lossy = silent_kernels > _LIMITED_SHARE * kernel_launches
+    # A replay that is not recorded kernel by kernel is another matter than activity that was dropped, with another fix.
+    only_graphs = silent_kernels == graph_launch_ids(silent).len()
     return [
         Note(
-            "launch-without-work",
+            "graph-without-work" if only_graphs else "launch-without-work",
             f"{text}: device time and busy time are lower bounds.",
             Trust.LIMITED if lossy else Trust.GOOD,
         )

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from traceview.findings import Confidence, Finding, Severity
-from traceview.launches import graph_launch_ids
+from traceview.launches import SILENT_SHARE, graph_launch_ids, silent_graph_launch_ids
 from traceview.rules.kernel_evidence import places, plural
 
 if TYPE_CHECKING:
@@ -41,15 +41,11 @@ CODE: Final = "TV905"
 NAME: Final = "graph-under-recorded"
 SEVERITY: Final = Severity.WARNING
 
-SILENT_SHARE: Final = 0.01
-"""A launch or two at the end of a window is the edge of the recording, not a fault of it."""
-
 
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding for silent graph launches, one for graphs recorded as opaque blocks."""
     launched = graph_launch_ids(facts.timeline.events)
-    owned = facts.work["launch_id"].drop_nulls().unique()
-    silent = launched.filter(~launched.is_in(owned.implode()))
+    silent = silent_graph_launch_ids(facts.timeline.events)
     if len(silent) > SILENT_SHARE * len(launched):
         yield _finding(
             facts,
