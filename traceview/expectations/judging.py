@@ -29,6 +29,7 @@ from traceview.expectations.pieces import (
 from traceview.expectations.vocabulary import FAMILIES
 from traceview.expectations.words import calls, time
 from traceview.kernels import Family
+from traceview.launches import SILENT_SHARE, graph_launch_ids, silent_graph_launches
 from traceview.quantities import percent
 from traceview.timeline import Trust
 
@@ -148,6 +149,12 @@ def incomplete(timeline: Timeline) -> str | None:
         return "the file is cut off, and the missing part could hold a counter-example"
     if report.trust is Trust.POOR:
         return "the import lost too much to conclude from what is left (see the import report)"
+    silent, replays = len(silent_graph_launches(timeline.events)), len(graph_launch_ids(timeline.events))
+    if silent > SILENT_SHARE * replays:
+        return (
+            f"{silent:,} of {replays:,} graph launches have no recorded kernel, "
+            "and what ran inside could hold a counter-example"
+        )
     return None
 
 

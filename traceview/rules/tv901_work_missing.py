@@ -11,7 +11,8 @@ Evidence it needs
     Launch calls with correlation ids.
 
 When it is wrong
-    Work launched at the very end of the window may finish after it.
+    Work launched at the very end of the window may finish after it. Where nothing but graph replays is missing, TV905
+    says so.
 
 Fix
     Record fewer steps, call ``torch.cuda.synchronize()`` before the profiler stops, raise the CUPTI buffer size.
