@@ -199,9 +199,11 @@ def _missing_work_notes(events: pl.DataFrame) -> list[Note]:
     if not silent_kernels:
         return [Note("launch-without-work", f"{text}: fills and copies of nothing leave none.")]
     lossy = silent_kernels > _LIMITED_SHARE * kernel_launches
+    # A replay that is not recorded kernel by kernel is another matter than activity that was dropped, with another fix.
+    only_graphs = silent_kernels == graph_launch_ids(silent).len()
     return [
         Note(
-            "launch-without-work",
+            "graph-without-work" if only_graphs else "launch-without-work",
             f"{text}: device time and busy time are lower bounds.",
             Trust.LIMITED if lossy else Trust.GOOD,
         )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from traceview.steady_state import SteadyState
     from traceview.timeline import Timeline
 
-_LOSSES: Final = ("launch-without-work", "profiler-stopped-early", "profiler-dropped-records")
+_LOSSES: Final = ("launch-without-work", "graph-without-work", "profiler-stopped-early", "profiler-dropped-records")
 """Notes of the import that say that device work is missing."""
 
 

@@ -110,7 +110,7 @@ def _host_gaps(pieces: Pieces) -> Measure:
     timeline = pieces.timeline
     if not timeline.device_work.height:
         return Measure(None, "no device work is recorded, so there is no span to measure")
-    unreliable = incomplete(timeline) or why_unreliable(timeline)
+    unreliable = why_unreliable(timeline) or incomplete(timeline)
     if unreliable:
         return Measure(None, f"idle time cannot be relied on: {unreliable}")
     steady = find_steady_state(timeline)
