@@ -128,3 +128,14 @@ def test_findings_carry_place_cost_and_evidence() -> None:
     assert finding.cost_ns == 30_000
     assert finding.title == "1 SDPA call fell back to math: 0.030 ms of device time, 100.0 % of busy time"
     assert finding.evidence == ("1 × aten::scaled_dot_product_attention: an op that only this path calls is recorded",)
+
+
+def test_graph_replays_that_are_not_recorded_prove_no_absence() -> None:
+    replay = launch(40, 3, name="cudaGraphLaunch")
+    unseen = judged(*flash_call(0, 1), replay)
+    assert unseen.verdict is Verdict.INCONCLUSIVE
+    assert unseen.summary == (
+        "every attention call ran fused (1 flash-2); but 1 of 1 graph launches have no recorded kernel, "
+        "and what ran inside could hold a counter-example"
+    )
+    assert judged(*flash_call(0, 1), replay, kernel(GEMM, 200, 210, 3)).verdict is Verdict.PASS

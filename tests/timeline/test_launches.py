@@ -117,3 +117,11 @@ def test_syncs_and_waits_are_not_device_work() -> None:
 def test_linking_twice_changes_nothing() -> None:
     once = launches.link(unlinked(op("aten::mm", 0, 5), launch(1, 1), kernel("k", 9, 10, 1)))
     assert launches.link(once).events.equals(once.events)
+
+
+def test_graph_replays_that_leave_nothing_are_noted_apart_from_lost_launches() -> None:
+    replays = [launch(0, 1, name="cudaGraphLaunch"), launch(2, 2, name="cudaGraphLaunch")]
+    t = timeline(*replays, launch(4, 3), kernel("k", 5, 6, 3))
+    assert notes(t)["graph-without-work"].startswith("2 of 3 launches have no device event in the file")
+    both = timeline(*replays, launch(4, 3), launch(6, 4), kernel("k", 7, 8, 4))
+    assert notes(both)["launch-without-work"].startswith("3 of 4 launches")
