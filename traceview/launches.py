@@ -28,7 +28,7 @@ LAUNCH_NAMES: Final = (
 GRAPH_LAUNCH_NAMES: Final = r"^(cuda|cu|hip)GraphLaunch\w*$"
 """Calls that replay a captured graph: one launch, many kernels, no op per kernel."""
 
-SILENT_SHARE: Final = 0.01
+_SILENT_SHARE: Final = 0.01
 """A launch or two at the end of a window is the edge of the recording, not a fault of it."""
 
 _LIMITED_SHARE: Final = 0.01
@@ -74,7 +74,7 @@ def silent_graph_launches(events: pl.DataFrame) -> pl.Series:
 
 def too_many_silent(silent: int, launched: int) -> bool:
     """More graph launches are silent than the edge of a recording explains, so idle time is not reliable."""
-    return silent > SILENT_SHARE * launched
+    return silent > _SILENT_SHARE * launched
 
 
 def _named(events: pl.DataFrame, pattern: str) -> pl.Expr:
