@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from traceview import nesting, schema
+from traceview import nesting, pairing, schema
 from traceview.timeline import Count, Note, Timeline, Trust
 
 if TYPE_CHECKING:
@@ -112,27 +112,40 @@ def _host_tree(events: pl.DataFrame) -> tuple[NDArray[np.int32], NDArray[np.int3
 
 def _launches(events: pl.DataFrame) -> tuple[NDArray[np.int32], int]:
     """Launching host call of each device row (-1: none), and how many correlation ids a process used twice."""
-    key = ["process", "correlation"]
-    keyed = events.select("id", "start_ns", "device", "thread", "kind", *key).filter(
-        pl.col("correlation").is_not_null() & pl.col("process").is_not_null()
-    )
-    calls = keyed.filter(pl.col("thread").is_not_null() & pl.col("kind").is_in(["api", "sync"])).select(
-        *key, "start_ns", pl.col("id").alias("launch_id")
-    )
-    work = keyed.filter(pl.col("device").is_not_null()).select("id", "start_ns", *key)
     launch_id = np.full(events.height, -1, np.int32)
-    unique = calls.unique(key, keep="first", maintain_order=True)
-    reused = calls.height - unique.height
-    found = work.join(unique.drop("start_ns"), on=key, how="inner")
-    launch_id[found["id"].to_numpy()] = found["launch_id"].to_numpy()
+    keyed = (events["correlation"].is_not_null() & events["process"].is_not_null()).to_numpy()
+    hosted = keyed & events["thread"].is_not_null().to_numpy() & _is_kind(events, "api", "sync")
+    calls = np.flatnonzero(hosted).astype(np.int32)
+    work = np.flatnonzero(keyed & events["device"].is_not_null().to_numpy()).astype(np.int32)
+    if not len(calls) or not len(work):
+        return launch_id, 0
+    call_keys, work_keys = pairing.keys(
+        [(_taken(events["process"], rows), _taken(events["correlation"], rows)) for rows in (calls, work)]
+    )
+    # Rows are numbered by start, so among equal keys the calls stay in the order of time.
+    order = np.argsort(call_keys, kind="stable")
+    calls, call_keys = calls[order], call_keys[order]
+    first = np.searchsorted(call_keys, work_keys, "left")
+    stop = np.searchsorted(call_keys, work_keys, "right")
+    found = stop > first
+    work, first, stop = work[found], first[found], stop[found]
+    reused = int((call_keys[1:] == call_keys[:-1]).sum())
     if reused:
         # A profiler that restarts its counter, or two sessions in one file: the latest call before the work counts.
-        before = work.sort("start_ns").join_asof(
-            calls.sort("start_ns"), on="start_ns", by=key, strategy="backward", check_sortedness=False
-        )
-        before = before.filter(pl.col("launch_id").is_not_null())
-        launch_id[before["id"].to_numpy()] = before["launch_id"].to_numpy()
+        starts = events["start_ns"].to_numpy()
+        first = pairing.last_not_after(starts[calls], starts[work], first, stop)
+    launch_id[work] = calls[first]
     return launch_id, reused
+
+
+def _is_kind(events: pl.DataFrame, *kinds: str) -> NDArray[np.bool_]:
+    codes = events["kind"].to_physical().to_numpy()
+    return np.isin(codes, [schema.KINDS.index(kind) for kind in kinds])
+
+
+def _taken(column: pl.Series, rows: NDArray[np.int32]) -> NDArray[np.int64]:
+    """The values of some rows. A column with nulls would be copied as a whole to become an array."""
+    return column.gather(pl.Series(rows)).cast(pl.Int64).to_numpy()
 
 
 def _fill_by_external_id(timeline: Timeline, op_id: NDArray[np.int32]) -> int:
@@ -141,38 +154,54 @@ def _fill_by_external_id(timeline: Timeline, op_id: NDArray[np.int32]) -> int:
     PyTorch stamps launches and their device work with the id of the op that was innermost at the time. It is only
     used where the call tree gives no answer: ids repeat for collectives, so the tree is the better witness.
     """
-    key = next((key for key in ("External id", "external id") if key in timeline.details), None)
-    works = timeline.events["kind"].is_in(list(schema.BUSY_KINDS)) & timeline.events["device"].is_not_null()
-    open_rows = np.flatnonzero((op_id < 0) & works.to_numpy())
-    if key is None or not len(open_rows):
+    events = timeline.events
+    names = [key for key in ("External id", "external id") if key in timeline.details]
+    wanted = (op_id < 0) & events["device"].is_not_null().to_numpy() & _is_kind(events, *schema.BUSY_KINDS)
+    if not names or not wanted.any():
         return 0
-    ids = timeline.details[key]
-    for other in ("External id", "external id"):
-        if other != key and other in timeline.details:
-            ids = pl.concat([ids, timeline.details[other]])
-    facts = timeline.events.select("id", "process", "kind", "start_ns").join(ids, on="id")
-    ops = facts.filter((pl.col("kind") == "op") & (pl.col("value") > 0)).unique(["process", "value"], keep="none")
-    wanted = facts.filter(pl.col("id").is_in(pl.Series(open_rows.astype(np.uint32)).implode()))
-    found = wanted.join(ops.select("process", "value", op="id", op_start_ns="start_ns"), on=["process", "value"])
-    found = found.filter(pl.col("op_start_ns") <= pl.col("start_ns"))
-    op_id[found["id"].to_numpy()] = found["op"].to_numpy()
-    return found.height
+    stamps = [timeline.details[name] for name in names]
+    rows = np.concatenate([frame["id"].to_numpy() for frame in stamps])
+    values = np.concatenate([frame["value"].to_numpy() for frame in stamps])
+    owned = events["process"].is_not_null().to_numpy()[rows]
+    is_op = owned & _is_kind(events, "op")[rows] & (values > 0)
+    is_wanted = owned & wanted[rows]
+    ops, open_rows = rows[is_op].astype(np.int32), rows[is_wanted].astype(np.int32)
+    if not len(ops) or not len(open_rows):
+        return 0
+    op_keys, open_keys = pairing.keys(
+        [
+            (_taken(events["process"], ops), values[is_op]),
+            (_taken(events["process"], open_rows), values[is_wanted]),
+        ]
+    )
+    order = np.argsort(op_keys, kind="stable")
+    ops, op_keys = ops[order], op_keys[order]
+    first = np.searchsorted(op_keys, open_keys, "left")
+    # An id that several ops carry names none of them.
+    once = np.searchsorted(op_keys, open_keys, "right") - first == 1
+    open_rows, op = open_rows[once], ops[first[once]]
+    starts = events["start_ns"].to_numpy()
+    before = starts[op] <= starts[open_rows]
+    op_id[open_rows[before]] = op[before]
+    return int(before.sum())
 
 
 def _missing_launch_notes(events: pl.DataFrame) -> list[Note]:
-    work = events.filter(pl.col("device").is_not_null() & pl.col("kind").is_in(list(schema.BUSY_KINDS)))
-    orphans = work.filter(pl.col("launch_id").is_null())
-    if not orphans.height:
+    work = events.select(
+        "launch_id", busy=pl.col("device").is_not_null() & pl.col("kind").is_in(list(schema.BUSY_KINDS))
+    ).filter("busy")
+    orphans = work["launch_id"].null_count()
+    if not orphans:
         return []
-    share = orphans.height / work.height
-    if orphans.height == work.height:
+    share = orphans / work.height
+    if orphans == work.height:
         text = (
             f"No launch is recorded for any of the {work.height:,} device events, "
             "so device work cannot be tied to the op that asked for it."
         )
     else:
         text = (
-            f"{orphans.height:,} of {work.height:,} device events have no launch in the file "
+            f"{orphans:,} of {work.height:,} device events have no launch in the file "
             "(recorded before the window opened, or dropped by the profiler): "
             "their kernels are known, the op that asked for them is not."
         )
@@ -180,12 +209,12 @@ def _missing_launch_notes(events: pl.DataFrame) -> list[Note]:
 
 
 def _missing_work_notes(events: pl.DataFrame) -> list[Note]:
-    launches = events.filter(
+    launches = events.select("id", "kind", "name", "correlation").filter(
         (pl.col("kind") == "api") & pl.col("correlation").is_not_null() & _named(events, LAUNCH_NAMES)
     )
     if not launches.height:
         return []
-    answered = events.filter(pl.col("device").is_not_null())["launch_id"].drop_nulls().unique()
+    answered = events.select("device", "launch_id").drop_nulls()["launch_id"].unique()
     silent = launches.filter(~pl.col("id").is_in(answered.implode()))
     if not silent.height:
         return []
