@@ -79,7 +79,7 @@ def too_many_silent(silent: int, launched: int) -> bool:
 
 def _named(events: pl.DataFrame, pattern: str) -> pl.Expr:
     """Rows whose name matches. Each distinct name is looked at once: a trace has thousands of calls of one name."""
-    calls = events.filter(pl.col("kind") == "api")["name"].unique()
+    calls = events.select("kind", "name").filter(pl.col("kind") == "api")["name"].unique()
     matching = calls.filter(calls.cast(pl.String).str.contains(pattern))
     return pl.col("name").is_in(matching.implode())
 
@@ -100,9 +100,10 @@ def _host_tree(events: pl.DataFrame) -> tuple[NDArray[np.int32], NDArray[np.int3
     # In the order of threads from the start, so that no column is copied twice.
     host = host[nesting.thread_order(threads)]
     threads = np.sort(threads)
-    starts = events["start_ns"].to_numpy()[host]
-    parent = nesting.parents(starts, starts + events["dur_ns"].to_numpy()[host], threads)
-    del starts, threads
+    starts, ends = events["start_ns"].to_numpy()[host], events["dur_ns"].to_numpy()[host]
+    ends += starts
+    parent = nesting.parents(starts, ends, threads)
+    del starts, ends, threads
     op = nesting.nearest_marked(parent, (events["kind"] == "op").to_numpy()[host])
     has_parent, has_op = parent >= 0, op >= 0
     parent_id[host[has_parent]] = host[parent[has_parent]]
@@ -214,22 +215,32 @@ def _missing_work_notes(events: pl.DataFrame) -> list[Note]:
     )
     if not launches.height:
         return []
-    answered = events.select("device", "launch_id").drop_nulls()["launch_id"].unique()
-    silent = launches.filter(~pl.col("id").is_in(answered.implode()))
-    if not silent.height:
+    answered = np.zeros(events.height, np.bool_)
+    answered[events.select("device", "launch_id").drop_nulls()["launch_id"].to_numpy()] = True
+    is_silent = pl.Series(~answered[launches["id"].to_numpy()])
+    # From here on by distinct name: a trace has a few launch calls, each many thousand times.
+    calls = (
+        launches.select("name", silent=is_silent)
+        .group_by("name")
+        .agg(n=pl.len(), silent=pl.col("silent").sum())
+        .with_columns(pl.col("name").cast(pl.String))
+        .sort("silent", "name", descending=[True, False])
+    )
+    silent = int(calls["silent"].sum())
+    if not silent:
         return []
     # An empty fill or copy (0 bytes) is never put on the device, so a silent memset or memcpy is no loss by itself.
-    is_kernel = pl.col("name").cast(pl.String).str.contains("(?i)kernel|graph|cooperative")
-    silent_kernels = silent.filter(is_kernel).height
-    kernel_launches = launches.filter(is_kernel).height
-    names = silent["name"].cast(pl.String).value_counts(sort=True, name="n").head(3)
-    listed = ", ".join(f"{n:,} {name}" for name, n in names.iter_rows())
-    text = f"{silent.height:,} of {launches.height:,} launches have no device event in the file ({listed})"
+    kernels = calls.filter(pl.col("name").str.contains("(?i)kernel|graph|cooperative"))
+    silent_kernels = int(kernels["silent"].sum())
+    names = calls.filter(pl.col("silent") > 0).head(3)
+    listed = ", ".join(f"{n:,} {name}" for name, n in names.select("name", "silent").iter_rows())
+    text = f"{silent:,} of {launches.height:,} launches have no device event in the file ({listed})"
     if not silent_kernels:
         return [Note("launch-without-work", f"{text}: fills and copies of nothing leave none.")]
-    lossy = silent_kernels > _LIMITED_SHARE * kernel_launches
+    lossy = silent_kernels > _LIMITED_SHARE * int(kernels["n"].sum())
     # A replay that is not recorded kernel by kernel is another matter than activity that was dropped, with another fix.
-    only_graphs = silent_kernels == graph_launch_ids(silent).len()
+    graphs = kernels.filter(pl.col("name").str.contains(GRAPH_LAUNCH_NAMES))
+    only_graphs = silent_kernels == int(graphs["silent"].sum())
     return [
         Note(
             "graph-without-work" if only_graphs else "launch-without-work",

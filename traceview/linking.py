@@ -9,7 +9,7 @@ import polars as pl
 
 from traceview import launches, steps
 from traceview.kernels import identify
-from traceview.memory import release_free
+from traceview.memory import large_blocks_apart, release_free
 
 if TYPE_CHECKING:
     from traceview.timeline import Timeline
@@ -21,7 +21,8 @@ def finish(timeline: Timeline) -> Timeline:
     Args:
         timeline: One file, or several merged into one.
     """
-    linked = launches.link(mark_collectives(timeline))
+    with large_blocks_apart():
+        linked = launches.link(mark_collectives(timeline))
     release_free()
     return steps.mark_steps(linked)
 

@@ -44,7 +44,7 @@ class KinetoFormat:
 
     def parse(self, path: Path, *, run: int, progress: Callable[[float], None] | None) -> Timeline:
         """Read one file; see :meth:`traceview.formats.Format.parse`."""
-        from traceview.memory import release_free
+        from traceview.memory import large_blocks_apart, release_free
         from traceview.parsers.kineto.mapping import to_timeline
         from traceview.parsers.kineto.reader import read
 
@@ -53,7 +53,8 @@ class KinetoFormat:
         # The mapping must hold the only reference, so that it can let go of columns one by one.
         holder = [raw]
         del raw
-        timeline = to_timeline(holder.pop(), path, run=run)
+        with large_blocks_apart():
+            timeline = to_timeline(holder.pop(), path, run=run)
         release_free()
         return timeline
 

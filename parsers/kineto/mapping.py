@@ -92,10 +92,12 @@ def to_timeline(raw: RawTrace, path: Path, *, run: int) -> Timeline:
     for column, keys in _VALUE_ARGS.items():
         if any(key in raw.int_args for key in keys):
             columns[column] = _sparse(raw, keys, rows)
-    columns["inputs"], inputs = _inputs(raw, rows)
     source = {name: raw.events[name] for name in ("ts_ns", "dur_ns", "name")}
+    texts = raw.text_args
     has_base = _whole(head.get("baseTimeNanoseconds"))
     del raw, kind, on_device
+    columns["inputs"], inputs = _inputs(texts, row_count, rows)
+    del texts
     chosen = pl.Series(rows)
     columns["name"] = source.pop("name").gather(chosen).fill_null(pl.lit("", pl.Categorical))
     columns["dur_ns"] = source.pop("dur_ns").gather(chosen).fill_null(0)
@@ -239,28 +241,25 @@ def _sparse(raw: RawTrace, keys: tuple[str, ...], rows: NDArray[np.uint32]) -> p
     return nullable(values)
 
 
-def _inputs(raw: RawTrace, rows: NDArray[np.uint32]) -> tuple[pl.Series, pl.DataFrame]:
+def _inputs(
+    args: Mapping[str, pl.DataFrame], row_count: int, rows: NDArray[np.uint32]
+) -> tuple[pl.Series, pl.DataFrame]:
     """Key of each event's input signature, and the distinct signatures."""
-    parts = {column: raw.text_args[arg] for column, arg in _INPUT_ARGS.items() if arg in raw.text_args}
+    parts = {column: args[arg] for column, arg in _INPUT_ARGS.items() if arg in args}
     if not parts:
         return pl.Series([None], dtype=pl.UInt32).new_from_index(0, len(rows)), schema.INPUTS.empty()
-    touched = np.zeros(raw.events.height, np.bool_)
+    touched = np.zeros(row_count, np.bool_)
     for part in parts.values():
         touched[part["row"].to_numpy()] = True
     position = np.cumsum(touched, dtype=np.uint32) - 1
-    columns: dict[str, pl.Series] = {}
-    for column in _INPUT_ARGS:
-        codes = np.full(int(touched.sum()), NO_KEY, np.uint32)
-        if column in parts:
-            part = parts[column]
-            codes[position[part["row"].to_numpy()]] = part["value"].to_physical().to_numpy()
-        columns[column] = pl.Series(codes)
     # Codes of Categorical texts are compared, never the texts: equal text has an equal code.
-    wide = pl.DataFrame(columns)
-    distinct = wide.unique(maintain_order=True).with_row_index("inputs")
-    keyed = wide.join(distinct, on=list(_INPUT_ARGS), how="left", maintain_order="left")
-    key_of_row = np.full(raw.events.height, NO_KEY, np.uint32)
-    key_of_row[touched] = keyed["inputs"].to_numpy()
+    codes: dict[str, NDArray[np.uint32]] = {}
+    for column, part in parts.items():
+        codes[column] = np.full(int(touched.sum()), NO_KEY, np.uint32)
+        codes[column][position[part["row"].to_numpy()]] = part["value"].to_physical().to_numpy()
+    del position
+    first, signature = _distinct_rows(list(codes.values()))
+    distinct = {column: pl.Series(of_row[first]) for column, of_row in codes.items()}
     texts = [
         (
             _compact(_texts_of(distinct[column], parts[column]["value"]))
@@ -269,7 +268,25 @@ def _inputs(raw: RawTrace, rows: NDArray[np.uint32]) -> tuple[pl.Series, pl.Data
         ).alias(column)
         for column in _INPUT_ARGS
     ]
-    return key_series(key_of_row[rows]), distinct.select(pl.col("inputs").cast(pl.UInt32), *texts)
+    del codes
+    key_of_row = np.full(row_count, NO_KEY, np.uint32)
+    key_of_row[touched] = signature
+    return key_series(key_of_row[rows]), pl.DataFrame({"inputs": np.arange(len(first), dtype=np.uint32)}).select(
+        "inputs", *texts
+    )
+
+
+def _distinct_rows(columns: list[NDArray[np.uint32]]) -> tuple[NDArray[np.intp], NDArray[np.uint32]]:
+    """First row of each distinct combination, in the order of the rows, and the combination of each row."""
+    key = columns[0].astype(np.int64)
+    for column in columns[1:]:
+        # Distinct combinations are few, so their numbers leave room for the next column beside them.
+        key = np.unique(key, return_inverse=True)[1] << 32 | column
+    _, first, index = np.unique(key, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    place = np.empty(len(order), np.uint32)
+    place[order] = np.arange(len(order), dtype=np.uint32)
+    return first[order], place[index]
 
 
 def _texts_of(codes: pl.Series, source: pl.Series) -> pl.Series:
