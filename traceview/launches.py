@@ -123,6 +123,11 @@ def _launches(events: pl.DataFrame) -> tuple[NDArray[np.int32], int]:
     call_keys, work_keys = pairing.keys(
         [(_taken(events["process"], rows), _taken(events["correlation"], rows)) for rows in (calls, work)]
     )
+    answer = pairing.in_table(call_keys, work_keys)
+    if answer is not None:
+        found = answer >= 0
+        launch_id[work[found]] = calls[answer[found]]
+        return launch_id, 0
     # Rows are numbered by start, so among equal keys the calls stay in the order of time.
     order = np.argsort(call_keys, kind="stable")
     calls, call_keys = calls[order], call_keys[order]
