@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _SPOTS_PER_KEY: Final = 8
-"""Profilers count correlations up, so that a table of all numbers in between is little larger than the calls are many."""
+"""Profilers count correlations up, so a table of all numbers in between is little larger than the calls are many."""
 
 
 def keys(
