@@ -25,6 +25,7 @@ from traceview.rules import (
     tv119_elementwise_strided,
     tv120_optimizer_per_tensor,
     tv121_atomic_scatter,
+    tv122_cpu_fallback,
     tv201_attention_fp32,
     tv202_gemm_fp32_simt,
     tv203_gemm_half_simt,
@@ -51,6 +52,7 @@ from traceview.rules import (
     tv903_file_incomplete,
     tv904_profiler_lost,
     tv905_graph_under_recorded,
+    tv906_custom_call_flops,
 )
 from traceview.rules.base import Rule, rule_of
 
@@ -77,6 +79,7 @@ RULES: Final[tuple[Rule, ...]] = tuple(
         tv119_elementwise_strided,
         tv120_optimizer_per_tensor,
         tv121_atomic_scatter,
+        tv122_cpu_fallback,
         tv201_attention_fp32,
         tv202_gemm_fp32_simt,
         tv203_gemm_half_simt,
@@ -103,6 +106,7 @@ RULES: Final[tuple[Rule, ...]] = tuple(
         tv903_file_incomplete,
         tv904_profiler_lost,
         tv905_graph_under_recorded,
+        tv906_custom_call_flops,
     )
 )
 """All rules, by code."""
