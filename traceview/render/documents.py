@@ -196,6 +196,7 @@ def trace_part(trace: TraceInfo) -> dict[str, Any]:
                 "name": one.name,
                 "vendor": one.vendor,
                 "compute_capability": one.compute_capability,
+                "architecture": one.architecture,
                 "rank": one.rank,
                 "used": one.used,
             }
