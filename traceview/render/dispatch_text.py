@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.text import Text
 
+from traceview.knowledge.dtypes import short_dtype
 from traceview.render.conditions import write_conditions
 from traceview.render.names import kernel_names
 from traceview.render.page import Column, Page
@@ -27,6 +28,7 @@ STYLES: Final = {
     "pass": "bold green",
     "fail": "bold red",
     "inconclusive": "bold yellow",
+    "skipped": "dim",
     "slow": "red",
     "unknown": "yellow",
     "ok": "",
@@ -224,21 +226,6 @@ def _is_shape(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(size, int) for size in value)
 
 
-def short_dtype(name: str) -> str:
-    """``c10::BFloat16`` as ``bf16``; a name that is not known stays."""
-    bare = name.removeprefix("c10::")
-    return {
-        "BFloat16": "bf16",
-        "Half": "fp16",
-        "float": "fp32",
-        "double": "fp64",
-        "Float8_e4m3fn": "fp8",
-        "Float8_e5m2": "fp8",
-        "long int": "int64",
-        "int": "int32",
-    }.get(bare, bare)
-
-
 def _parsed(text: str | None) -> list[Any]:
     try:
         value = json.loads(text) if text else []
@@ -255,10 +242,12 @@ def _count(result: CheckResult, code: ExitCode) -> str:
     stated = ""
     if result.expectations:
         counts = [
-            sum(one.counts.value == verdict for one in result.expectations) for verdict in ("fail", "inconclusive")
+            sum(one.counts.value == verdict for one in result.expectations)
+            for verdict in ("fail", "inconclusive", "skipped")
         ]
         total = counted(len(result.expectations), "expectation")
-        stated = f"{total}: {counts[0]} violated, {counts[1]} not to be told; "
+        skipped = f", {counts[2]} skipped" if counts[2] else ""
+        stated = f"{total}: {counts[0]} violated, {counts[1]} not to be told{skipped}; "
     return (
         f"{stated}{counted(by_severity['error'], 'error')}, {counted(by_severity['warning'], 'warning')}, "
         f"{counted(calls, 'attention call')}, exit code {int(code)}"
