@@ -29,7 +29,7 @@ from traceview.expectations.pieces import (
 from traceview.expectations.vocabulary import FAMILIES
 from traceview.expectations.words import calls, time
 from traceview.kernels import Family
-from traceview.launches import graph_launch_ids, silent_graph_launches, too_many_silent
+from traceview.launches import graph_replays
 from traceview.quantities import percent
 from traceview.timeline import Trust
 
@@ -149,12 +149,9 @@ def incomplete(timeline: Timeline) -> str | None:
         return "the file is cut off, and the missing part could hold a counter-example"
     if report.trust is Trust.POOR:
         return "the import lost too much to conclude from what is left (see the import report)"
-    silent, replays = len(silent_graph_launches(timeline.events)), len(graph_launch_ids(timeline.events))
-    if too_many_silent(silent, replays):
-        return (
-            f"{silent:,} of {replays:,} graph launches have no recorded kernel, "
-            "and what ran inside could hold a counter-example"
-        )
+    replays = graph_replays(timeline.events)
+    if replays.under_recorded:
+        return f"{replays.words}, and what ran inside could hold a counter-example"
     return None
 
 
