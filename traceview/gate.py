@@ -20,7 +20,7 @@ from traceview.dispatch import DispatchTable, dispatch_table
 from traceview.errors import ExitCode
 from traceview.expectations.accepting import Accepted, accept_findings, accept_results, unused
 from traceview.expectations.circumstances import Circumstances
-from traceview.expectations.judging import BLIND_SHARE, incomplete, judge_expect, judge_forbid, worst
+from traceview.expectations.judging import BLIND_SHARE, hidden_in_graphs, incomplete, judge_expect, judge_forbid, worst
 from traceview.expectations.limits import judge_limit
 from traceview.expectations.model import Context, ExpectationResult, Judgement, Policy, ResultKind, Verdict
 from traceview.expectations.pieces import Pieces
@@ -271,7 +271,7 @@ def _notes(
 def _without_errors(timeline: Timeline, table: DispatchTable) -> tuple[Verdict, str]:
     """The built-in policy where nothing slow is proven; what the file lost could hold the counter-example."""
     verdict, summary = _as_recorded(timeline, table)
-    doubt = incomplete(timeline)
+    doubt = incomplete(timeline) or hidden_in_graphs(timeline)
     if verdict is Verdict.PASS and doubt:
         return Verdict.INCONCLUSIVE, f"{summary}; but {doubt}"
     return verdict, summary

@@ -31,6 +31,7 @@ from traceview.expectations.words import calls, time
 from traceview.kernels import Family
 from traceview.launches import graph_replays
 from traceview.quantities import percent
+from traceview.rules.device_work import union_ns
 from traceview.timeline import Trust
 
 if TYPE_CHECKING:
@@ -155,6 +156,22 @@ def incomplete(timeline: Timeline) -> str | None:
     return None
 
 
+def hidden_in_graphs(timeline: Timeline) -> str | None:
+    """Why absence proves nothing where graphs are recorded as opaque blocks; ``None`` below :data:`BLIND_SHARE`.
+
+    Expectations need not ask: for them such a block is work that no signature knows, which enters their bounds.
+    """
+    work = timeline.device_work
+    opaque_ns = union_ns(work.filter(pl.col("kind") == "graph"))
+    busy_ns = union_ns(work) if opaque_ns else 0
+    if opaque_ns <= BLIND_SHARE * busy_ns:
+        return None
+    return (
+        f"{percent(opaque_ns / busy_ns)} of device time is in graphs recorded as one opaque block, "
+        "and what ran inside could hold a counter-example"
+    )
+
+
 def least_share(split: Split) -> float:
     """The share that is proven to hold."""
     basis = _basis(split.all)
@@ -274,7 +291,7 @@ def _judge_rule(code: str, pieces: Pieces, findings: Sequence[Finding]) -> Judge
         return Judgement(Verdict.FAIL, titles)
     if found:
         return Judgement(Verdict.INCONCLUSIVE, f"inferred, not proven: {titles}")
-    unseen = _nothing_recorded(pieces) or incomplete(pieces.timeline)
+    unseen = _nothing_recorded(pieces) or incomplete(pieces.timeline) or hidden_in_graphs(pieces.timeline)
     if unseen:
         return Judgement(Verdict.INCONCLUSIVE, f"{code} found nothing; {unseen}")
     return Judgement(Verdict.PASS, f"{code} found nothing")
