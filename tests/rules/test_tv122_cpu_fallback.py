@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from authored_timeline import Event, kernel, launch, op
+from live_frameworks import live
 from rules.rule_case import ADD, found, judged
 from traceview import load
 
@@ -83,7 +84,7 @@ profiler.export_chrome_trace(sys.argv[1])
 @pytest.mark.slow
 def test_live_on_a_device_without_these_ops(tmp_path: Path) -> None:
     """PyTorch's own fallback, recorded here and now, in a process of its own: the backend cannot be taken down."""
-    pytest.importorskip("torch")
+    live("torch")
     file = tmp_path / "trace.json"
     subprocess.run([sys.executable, "-W", "ignore", "-c", RECORD, str(file)], check=True, capture_output=True)
     (finding,) = judged("TV122", load(file))
