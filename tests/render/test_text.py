@@ -301,7 +301,7 @@ Other device work
   kernels  device ms  of busy  of span  family/implementation  op and inputs, or kernel
        24      9.000   20.0 %    9.9 %  gemm                   mm
 
-  of busy: of 45.38 ms in which the devices worked; that is 50.0 % of their span, first to last work.
+  of busy: of 45.38 ms in which the devices worked, 50.0 % of their span (first to last work).
 
 """
     )

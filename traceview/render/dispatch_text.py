@@ -83,8 +83,8 @@ def write_check(
     if result.table.dispatches and result.table.span_ns > result.table.busy_ns > 0:
         page.blank()
         page.remark(
-            f"of busy: of {duration(result.table.busy_ns)} in which the devices worked; that is "
-            f"{percent(result.table.busy_ns / result.table.span_ns)} of their span, first to last work."
+            f"of busy: of {duration(result.table.busy_ns)} in which the devices worked, "
+            f"{percent(result.table.busy_ns / result.table.span_ns)} of their span (first to last work)."
         )
     page.blank()
     page.verdict(_count(result, code), "dim")
