@@ -15,7 +15,7 @@ from rules.rule_case import ADD, on_device, ran
 from traceview.dispatch import dispatch_table
 from traceview.rules.base import Facts
 from traceview.rules.catalogue import RULES, find_rule
-from traceview.rules.import_evidence import RULE_OF_NOTE
+from traceview.rules.import_evidence import RULE_OF_NOTE, rule_of_note
 from traceview.timeline import Count, ImportReport, Note, Trust
 
 if TYPE_CHECKING:
@@ -41,6 +41,9 @@ def constants(node: ast.expr) -> Iterator[str]:
     if isinstance(node, ast.IfExp):
         yield from constants(node.body)
         yield from constants(node.orelse)
+    elif isinstance(node, ast.JoinedStr):
+        # What is filled in is not known; whatever it is, it belongs to a rule.
+        yield "".join(str(part.value) if isinstance(part, ast.Constant) else "anything" for part in node.values)
     elif isinstance(node, ast.Constant) and isinstance(node.value, str):
         yield node.value
 
@@ -65,13 +68,15 @@ def traces() -> dict[str, Timeline]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_limits_the_trace_is_a_finding_of_exactly_one_rule(kind: str) -> None:
     """A parser may make any remark limit the trace tomorrow: the kind alone decides which rule speaks."""
-    trace = traces().get(RULE_OF_NOTE.get(kind, ""), on_device(*ran("aten::add", ADD, 0, 10, 1)))
+    trace = traces().get(rule_of_note(kind), on_device(*ran("aten::add", ADD, 0, 10, 1)))
     report = ImportReport(trace.report.counts, (Note(kind, "This is said.", Trust.LIMITED),), trace.report.truncated)
     facts = Facts(replace(trace, report=report), dispatch_table(trace))
     speaking = [rule.code for rule in RULES if rule.code.startswith("TV9") and list(rule.check(facts))]
-    assert speaking == [RULE_OF_NOTE.get(kind, "TV907")]
+    assert speaking == [rule_of_note(kind)]
 
 
 def test_the_rules_named_exist_and_the_kinds_too() -> None:
-    assert all(find_rule(code) for code in RULE_OF_NOTE.values())
+    assert all(find_rule(rule_of_note(kind)) for kind in KINDS)
+    assert rule_of_note("profiler-dropped-records") == rule_of_note("profiler-anything") == "TV904"
+    assert rule_of_note("said-by-a-parser-of-another-package") == "TV907"
     assert set(RULE_OF_NOTE) <= set(KINDS), "a kind that nothing makes any more"
