@@ -91,7 +91,7 @@ def graph_replays(events: pl.DataFrame) -> GraphReplays:
     """The graph replays of linked events."""
     launched = graph_launch_ids(events)
     worked = pl.col("device").is_not_null() & pl.col("kind").is_in(list(schema.BUSY_KINDS))
-    owned = events.filter(worked)["launch_id"].drop_nulls().unique()
+    owned = events.select("launch_id", worked=worked).filter("worked")["launch_id"].drop_nulls().unique()
     return GraphReplays(launched, launched.filter(~launched.is_in(owned.implode())))
 
 
