@@ -28,12 +28,14 @@ from traceview.findings import Finding, Severity
 from traceview.quantities import percent
 from traceview.rules.base import Facts
 from traceview.rules.catalogue import RULES
+from traceview.stages import Staging, assign_stages, has_marks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import date
 
     from traceview.expectations.model import Accept, Expectations, Wanted
+    from traceview.stages import StagePattern
     from traceview.timeline import Timeline
 
 __all__ = ["BLIND_SHARE", "CheckResult", "Verdict", "check"]
@@ -86,6 +88,7 @@ def check(
     baseline: Sequence[Accept] = (),
     context: Context | None = None,
     today: date | None = None,
+    stages: Sequence[StagePattern] = (),
 ) -> CheckResult:
     """Judge a linked timeline.
 
@@ -95,15 +98,20 @@ def check(
         baseline: Accepted findings and violations besides those of ``expectations``.
         context: Facts that the trace cannot hold; those given here outweigh those of ``expectations``.
         today: The day on which accepted ones are still or no longer accepted; if not given, none has expired.
+        stages: Stages of the user, before those of ``expectations``. Work is split by stage if any are given, if an
+            expectation asks for one, or if the trace has explicit marks.
     """
     stated = expectations.context if expectations else Context()
     context = merge_context(stated, context or Context())
+    staging = _stage(timeline, expectations, stages)
+    timeline = staging.timeline if staging else timeline
     table = dispatch_table(timeline, torch=context.torch, cudnn=context.cudnn)
     findings = _findings(timeline, table)
     accepts = (*(expectations.accepts if expectations else ()), *baseline)
     accepted_findings = accept_findings(findings, accepts, today)
     counting = [one for one, known in zip(findings, accepted_findings.accepted, strict=True) if not known]
-    results = judge(timeline, table, expectations, counting) if expectations else ()
+    why_no_stage = staging.why_none if staging else None
+    results = judge(timeline, table, expectations, counting, why_no_stage=why_no_stage) if expectations else ()
     accepted_results = accept_results(results, accepts, today)
     findings = _by_severity(_expected(one, expectations) for one in accepted_findings.kept)
     results = accepted_results.kept
@@ -116,8 +124,16 @@ def check(
         expectations=results if expectations else None,
         expectations_path=expectations.path if expectations else None,
         context=context,
-        notes=_notes(accepts, accepted_findings, accepted_results),
+        notes=(*_notes(accepts, accepted_findings, accepted_results), *(staging.notes if staging else ())),
     )
+
+
+def _stage(timeline: Timeline, expectations: Expectations | None, stages: Sequence[StagePattern]) -> Staging | None:
+    """The stages of the trace if somebody asks for them: rows that nobody asked to split would only be more rows."""
+    given = (*stages, *(expectations.stages if expectations else ()))
+    if given or (expectations is not None and expectations.asks_for_stages) or has_marks(timeline):
+        return assign_stages(timeline, given)
+    return None
 
 
 def merge_context(stated: Context, given: Context) -> Context:
@@ -127,10 +143,15 @@ def merge_context(stated: Context, given: Context) -> Context:
 
 
 def judge(
-    timeline: Timeline, table: DispatchTable, expectations: Expectations, findings: Sequence[Finding]
+    timeline: Timeline,
+    table: DispatchTable,
+    expectations: Expectations,
+    findings: Sequence[Finding],
+    *,
+    why_no_stage: str | None = None,
 ) -> tuple[ExpectationResult, ...]:
     """Judge everything that a file states, in the order of its lines; nothing is accepted yet."""
-    pieces = Pieces(timeline, table)
+    pieces = Pieces(timeline, table, why_no_stage=why_no_stage)
     judged = [
         *((ResultKind.EXPECT, one.line, one.text, judge_expect(one, pieces)) for one in expectations.expects),
         *((ResultKind.FORBID, one.line, one.text, judge_forbid(one, pieces, findings)) for one in expectations.forbids),

@@ -21,20 +21,29 @@ import polars as pl
 
 from traceview.stage_sources import labels, patterns, scopes, stacks
 from traceview.stage_sources.found import MOST_NAMES, NO_RANGES, HostTree, Source
-from traceview.stage_sources.patterns import StagePattern
+from traceview.stage_sources.patterns import StagePattern, stage_patterns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
     from traceview.timeline import Timeline
 
-__all__ = ["StagePattern", "Staging", "assign_stages", "has_marks", "matches"]
+__all__ = [
+    "StagePattern",
+    "Staging",
+    "assign_stages",
+    "has_marks",
+    "matches",
+    "open_stages",
+    "stage_patterns",
+]
 
 NO_STAGE: Final = -1
 
 BACKWARD: Final = "backward"
+_MOSTLY: Final = 0.8
 _BACKWARD_OP: Final = r"^autograd::engine::|^torch::autograd::|^\w+Backward\d*$"
 
 _RANGES: Final = {
@@ -59,6 +68,14 @@ class Staging:
     ranges: pl.DataFrame
     sources: tuple[Source, ...]
     notes: tuple[str, ...]
+
+    @property
+    def why_none(self) -> str | None:
+        """Why no stage is known; ``None`` if one is."""
+        if self.sources:
+            return None
+        why = "no annotation, no function or module of a recorded Python stack and no XLA scope names a stage"
+        return "; ".join((why, *self.notes))
 
 
 def has_marks(timeline: Timeline) -> bool:
@@ -278,12 +295,13 @@ def _backward_threads(timeline: Timeline) -> pl.Series:
     events = timeline.events
     names = events.filter(pl.col("kind").is_in(["op", "annotation"]))["name"].unique().cast(pl.String)
     names = names.filter(names.str.contains(_BACKWARD_OP))
-    nodes = events.filter(
-        pl.col("thread").is_not_null()
-        & pl.col("parent_id").is_null()
-        & pl.col("name").is_in(names.cast(pl.Categorical).implode())
+    tops = events.filter(
+        pl.col("thread").is_not_null() & pl.col("parent_id").is_null() & pl.col("kind").is_in(["op", "annotation"])
     )
-    return nodes["thread"].unique().sort()
+    is_node = pl.col("name").is_in(names.cast(pl.Categorical).implode())
+    nodes = tops.group_by("thread").agg(share=pl.col("dur_ns").filter(is_node).sum() / pl.col("dur_ns").sum())
+    # Without a device the backward pass runs on the thread that asked for it, between everything else.
+    return nodes.filter(pl.col("share") > _MOSTLY)["thread"].sort()
 
 
 def _main_threads(ranges: pl.DataFrame) -> dict[int, int]:
@@ -337,9 +355,11 @@ def _fill_backward(
 
 def _of_device(timeline: Timeline, stage: NDArray[np.int32]) -> None:
     """Device rows: the stage of their launch; without one, that of the op that is known to have asked for them."""
-    asked = timeline.events.filter(pl.col("device").is_not_null()).select(
-        "id", by=pl.coalesce("launch_id", "op_id")
-    ).drop_nulls()
+    asked = (
+        timeline.events.filter(pl.col("device").is_not_null())
+        .select("id", by=pl.coalesce("launch_id", "op_id"))
+        .drop_nulls()
+    )
     stage[asked["id"].to_numpy()] = stage[asked["by"].to_numpy()]
 
 
@@ -353,12 +373,3 @@ def _fill_scopes(by_scope: pl.DataFrame, stage: NDArray[np.int32], codes: _Codes
         return False
     stage[ids[chosen]] = [codes.of(path) for path in by_scope.filter(pl.Series(chosen))["stage"].to_list()]
     return True
-
-
-def parse_patterns(given: Iterable[str]) -> tuple[StagePattern, ...]:
-    """Patterns as ``--stage`` takes them, ``NAME=REGEX``.
-
-    Raises:
-        UsageError: one of them is not of that form, or no regular expression.
-    """
-    return patterns.stage_patterns(given)

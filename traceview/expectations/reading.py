@@ -24,6 +24,7 @@ from traceview.expectations.vocabulary import (
     providers,
 )
 from traceview.rules.catalogue import RULES, find_rule
+from traceview.stages import StagePattern
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -70,6 +71,7 @@ def _expectations(problems: Problems, top: Table) -> Expectations:
     forbids = tuple(_forbid(table) for table in top.tables("forbid"))
     limits = _limits(top.table("limits"))
     accepts = tuple(_accept(table) for table in top.tables("accept"))
+    stages = _stages(top.table("stages"))
     top.no_more()
     if policy == Policy.NONE and not any(top.has(key) for key in ("expect", "forbid", "limits")):
         top.problem(
@@ -85,6 +87,7 @@ def _expectations(problems: Problems, top: Table) -> Expectations:
         forbids=forbids,
         limits=limits,
         accepts=accepts,
+        stages=stages,
     )
 
 
@@ -96,7 +99,7 @@ def read_baseline(path: str) -> tuple[Accept, ...]:
     """
     problems, top = _open(path)
     accepts = tuple(_accept(table) for table in top.tables("accept"))
-    for key in ("policy", "context", "expect", "forbid", "limits"):
+    for key in ("policy", "context", "expect", "forbid", "limits", "stages"):
         if top.has(key):
             top.problem(f"a baseline holds only [[accept]]: {key} belongs to the file of --expect.", key)
             top.skip(key)
@@ -228,6 +231,22 @@ def _limits(table: Table | None) -> tuple[Limit, ...]:
     if not table.values:
         table.problem("[limits] is empty. Add a limit or remove it.")
     return tuple(sorted(found, key=lambda limit: limit.line))
+
+
+def _stages(table: Table | None) -> tuple[StagePattern, ...]:
+    if table is None:
+        return ()
+    found = []
+    for stage in table.values:
+        pattern = table.text(stage)
+        one = StagePattern(stage, pattern or "")
+        wrong = one.problem() if pattern else None
+        if wrong:
+            table.problem(f"{stage[:60]}: {wrong}.", stage)
+        found.append(one)
+    if not table.values:
+        table.problem('[stages] is empty. Add a stage, e.g. denoise = "transformer|dit", or remove it.')
+    return tuple(found)
 
 
 def _accept(table: Table) -> Accept:

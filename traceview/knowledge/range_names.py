@@ -210,7 +210,7 @@ def _of_match(family: str, kind: RangeKind, stage: str, found: re.Match[str]) ->
         kind, stage = _of_param(groups["part"])
     elif stage in _MAPS:
         stage = _MAPS[stage].get(groups["part"], groups["part"])
-    return RangeName(kind, stage, known=family not in {"hash"}, counts=counts or None, family=family)
+    return RangeName(kind, stage, known=family != "hash", counts=counts or None, family=family)
 
 
 def _phase(prefills: int, decodes: int) -> str:

@@ -121,7 +121,7 @@ def _write_attention(page: Page, rows: Sequence[Dispatch]) -> None:
     unit, times = durations(row.device_ns for row in rows)
     by_op: dict[str, list[Sequence[str | Text]]] = {}
     for row, time in zip(rows, times, strict=True):
-        by_op.setdefault(row.op or "op not recorded", []).append(
+        by_op.setdefault(f"{row.op or 'op not recorded'}{in_stage(row)}", []).append(
             [
                 Text(row.verdict, style=STYLES[row.verdict]),
                 f"{row.count:,}",
@@ -144,6 +144,11 @@ def _write_attention(page: Page, rows: Sequence[Dispatch]) -> None:
         ],
         [line for op, group in by_op.items() for line in (op, *group)],
     )
+
+
+def in_stage(row: Dispatch) -> str:
+    """`` in denoise``, or nothing."""
+    return f" in {row.stage}" if row.stage else ""
 
 
 def _known_by(row: Dispatch) -> str:
@@ -196,7 +201,9 @@ def _write_others(page: Page, rows: Sequence[Dispatch]) -> None:
                 time,
                 percent(row.share),
                 f"{row.family}/{row.implementation}" if row.implementation else row.family,
-                f"{row.op.replace('aten::', '')} {shapes(row.inputs, tensors=2)}" if row.op else row.kernels[0].name,
+                f"{row.op.replace('aten::', '')} {shapes(row.inputs, tensors=2)}{in_stage(row)}"
+                if row.op
+                else f"{row.kernels[0].name}{in_stage(row)}",
             ]
             for row, time in zip(rows, times, strict=True)
         ],

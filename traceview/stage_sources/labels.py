@@ -44,7 +44,7 @@ def find(tree: HostTree) -> Labels:
         return Labels(NO_RANGES, NO_RANGES, NO_RANGES, ())
     distinct = ranges["name"].unique().to_list()
     read = {name: read_range_name(name) for name in distinct}
-    if len({one.stage for one in read.values() if is_diffusion_part(one)}) < 2:  # noqa: PLR2004 - see below
+    if len({one.stage for one in read.values() if is_diffusion_part(one)}) < 2:
         # `transformer_forward` alone is also the word of a detector for its own part.
         read = {
             name: RangeName(one.kind, name, known=False, family="word") if is_diffusion_part(one) else one
@@ -64,7 +64,7 @@ def find(tree: HostTree) -> Labels:
     words = told.filter((pl.col("kind") == RangeKind.STAGE.value) & (pl.col("family") != "mark"))
     phases = told.filter(pl.col("kind") == RangeKind.PHASE.value)
     stages, notes = _not_layers(words)
-    return Labels(*(one.select("id", "stage") for one in (marks, phases, stages)), notes)
+    return Labels(marks.select("id", "stage"), phases.select("id", "stage"), stages.select("id", "stage"), notes)
 
 
 def _few_marks(marks: pl.DataFrame) -> pl.DataFrame:
@@ -80,11 +80,8 @@ def _not_layers(words: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:
     names = own["stage"].n_unique()
     if names <= MOST_NAMES:
         return words, ()
-    # The words that take the most time are kept as long as they are few and lie outside the others: a request is
-    # labelled once, its layers a hundred times.
-    heaviest = own.group_by("stage").agg(pl.col("dur_ns").sum(), pl.len()).sort("dur_ns", "stage", descending=[True, False])
+    # Stages enclose layers and calls, so they take the most time together.
+    heaviest = own.group_by("stage").agg(pl.col("dur_ns").sum()).sort("dur_ns", "stage", descending=[True, False])
     kept = heaviest.head(MOST_NAMES // 2)["stage"]
-    note = (
-        f"{names:,} distinct annotations are too many to be stages; the {len(kept)} that take the most time are used"
-    )
+    note = f"{names:,} distinct annotations are too many to be stages; the {len(kept)} that take the most time are used"
     return words.filter((pl.col("family") != "word") | pl.col("stage").is_in(kept.implode())), (note,)

@@ -50,8 +50,8 @@ class StagePattern:
         try:
             matches_nothing = pl.Series([""]).str.contains(self.expression)[0]
         except pl.exceptions.PolarsError as error:
-            reason = re.sub(r"\s+", " ", str(error).strip().splitlines()[-1])
-            return f"no regular expression ({reason.removeprefix('error: ')})"
+            found = re.search(r"^error: (.+)$", str(error), re.MULTILINE)
+            return f"no regular expression ({found[1] if found else 'too large'})"
         return "the pattern matches the empty text, so it would match every name" if matches_nothing else None
 
 

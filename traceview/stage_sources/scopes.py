@@ -57,7 +57,9 @@ def find(timeline: Timeline, patterns: Sequence[StagePattern] = ()) -> pl.DataFr
         },
         schema={"value": pl.String, "stage": pl.String, "by_user": pl.Boolean},
     )
-    return rows.join(told, on="value", how="left").filter(pl.col("stage").is_not_null()).select("id", "stage", "by_user")
+    return (
+        rows.join(told, on="value", how="left").filter(pl.col("stage").is_not_null()).select("id", "stage", "by_user")
+    )
 
 
 def scope_path(op_name: str) -> tuple[str, ...]:
@@ -66,7 +68,7 @@ def scope_path(op_name: str) -> tuple[str, ...]:
     Work that differentiation added lies in ``backward``. ``()``: the op was traced outside every scope.
     """
     # Of an op fused from several the first counts.
-    parts = op_name.split(";")[0].rstrip(": ").split("/")[:-1]
+    parts = op_name.split(";", maxsplit=1)[0].rstrip(": ").split("/")[:-1]
     scopes: list[str] = []
     backward = False
     for part in parts:

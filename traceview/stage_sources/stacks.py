@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
 import polars as pl
 
 from traceview.knowledge.frame_names import FRAME, MODULE, PIPELINE, stage_of_frame, stage_of_module
 from traceview.stage_sources.found import MOST_NAMES, NO_RANGES
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
     from traceview.stage_sources.found import HostTree
@@ -55,7 +55,9 @@ def modules(tree: HostTree, free: NDArray[np.bool_]) -> pl.DataFrame:
     rows = rows.filter(pl.Series(free).gather(rows["id"]))
     if not rows.height:
         return NO_RANGES
-    rows = rows.with_columns(stage=pl.col("name").str.extract(MODULE.replace("?P<class>", "")).fill_null(pl.col("name")))
+    rows = rows.with_columns(
+        stage=pl.col("name").str.extract(MODULE.replace("?P<class>", "")).fill_null(pl.col("name"))
+    )
     ids = rows["id"].to_numpy()
     outer = tree.nearest(ids, strict=True)[ids]
     rows = rows.with_columns(outer=pl.Series(outer).cast(pl.Int64))
@@ -84,7 +86,7 @@ def modules(tree: HostTree, free: NDArray[np.bool_]) -> pl.DataFrame:
 def _only_significant(level: pl.DataFrame) -> str | None:
     """The one class of a level that takes nearly all of its time; ``None`` if several do, or none."""
     weights = level.group_by("stage").agg(pl.col("dur_ns").sum())
-    heavy = weights.filter(pl.col("dur_ns") >= _SIGNIFICANT * weights["dur_ns"].sum())
+    heavy = weights.filter(pl.col("dur_ns") >= _SIGNIFICANT * int(weights["dur_ns"].sum()))
     return str(heavy["stage"][0]) if heavy.height == 1 else None
 
 
