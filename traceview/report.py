@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from traceview.busy import DeviceBusy, busy
-from traceview.steps import STEP_NAME
+from traceview.step_marks import STEP_NAME
 
 if TYPE_CHECKING:
     from traceview.timeline import Count, Timeline

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from traceview.steps import STEP_NAME
+from traceview.step_marks import STEP_NAME
 
 if TYPE_CHECKING:
     from traceview.timeline import Timeline
