@@ -128,6 +128,12 @@ def windows_of(steps: pl.DataFrame, process: int | None) -> IntervalSet:
     return own["start_ns"].to_numpy(), own["end_ns"].to_numpy()
 
 
+def stepping_process(steps: pl.DataFrame, process: int | None) -> int | None:
+    """The process whose steps count for a device of ``process``: the only one with steps, if that one has none."""
+    with_steps = steps["process"].unique().to_list()
+    return with_steps[0] if len(with_steps) == 1 and process not in with_steps else process
+
+
 def process_of_devices(timeline: Timeline) -> dict[int, int | None]:
     """For each device that did work, the process that launched most of it (if unknown, that of the rows)."""
     work = timeline.device_work
@@ -150,7 +156,7 @@ def device_times(
     found = []
     rows = timeline.events.filter(pl.col("device").is_not_null())
     for device, process in sorted(process_of_devices(timeline).items()):
-        starts, ends = windows_of(steps, process)
+        starts, ends = windows_of(steps, stepping_process(steps, process))
         if len(starts):
             found.append(_of_device(rows.filter(pl.col("device") == device), device, (starts, ends), split_idle))
     return tuple(found)
