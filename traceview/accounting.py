@@ -12,21 +12,21 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
 import polars as pl
 
 from traceview import intervals
 from traceview.busy import COMMUNICATION_KINDS, COMPUTATION_KINDS, COPY_KINDS
 from traceview.knowledge.range_names import RangeKind, read_range_name
-from traceview.launches import silent_graph_launches, too_many_silent, graph_launch_ids
+from traceview.launches import graph_launch_ids, silent_graph_launches, too_many_silent
 
 if TYPE_CHECKING:
     from traceview.intervals import IntervalSet
     from traceview.timeline import Timeline
 
 IdleSplit = Callable[[int, "IntervalSet"], Sequence[tuple[str, "IntervalSet"]]]
-"""Says what idle time of a device is due to: device key and idle intervals in, labels and their parts out. What no label
-covers is reported as unattributed. An interval that two labels cover belongs to the first."""
+"""Says what idle time of a device is due to: device key and idle intervals in, labels and their parts out.
+
+What no label covers is reported as unattributed. What two labels cover belongs to the first."""
 
 IDLE: Final = "idle"
 
@@ -139,7 +139,9 @@ def process_of_devices(timeline: Timeline) -> dict[int, int | None]:
     work = timeline.device_work
     caller = timeline.events["process"].gather(work["launch_id"]) if work.height else work["process"]
     asked = work.select("device", process=pl.coalesce(caller, pl.col("process")))
-    counted = asked.group_by("device", "process").len().sort("device", "len", "process", descending=[False, True, False])
+    counted = (
+        asked.group_by("device", "process").len().sort("device", "len", "process", descending=[False, True, False])
+    )
     return dict(counted.unique("device", keep="first", maintain_order=True).select("device", "process").iter_rows())
 
 

@@ -1,7 +1,7 @@
 """What a change of one part can win: Amdahl's law.
 
-The figures are ceilings of one change alone. They do not add: the share of a stage grows when another one shrinks. Three
-times faster on a stage of 10 % saves 6.7 %.
+The figures are ceilings of one change alone. They do not add: the share of a stage grows when another one shrinks.
+Three times faster on a stage of 10 % saves 6.7 %.
 """
 
 from __future__ import annotations

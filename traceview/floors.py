@@ -45,7 +45,8 @@ def op_floors(timeline: Timeline) -> pl.DataFrame:
     signatures = {row["inputs"]: (row["dims"], row["dtypes"]) for row in timeline.inputs.iter_rows(named=True)}
     kinds = ops.select("op", "inputs", "device").unique()
     known = [
-        _floor_ns(op, *signatures.get(inputs, (None, None)), peaks.get(device)) for op, inputs, device in kinds.iter_rows()
+        _floor_ns(op, *signatures.get(inputs, (None, None)), peaks.get(device))
+        for op, inputs, device in kinds.iter_rows()
     ]
     floors = kinds.with_columns(floor_ns=pl.Series(known, dtype=pl.Int64)).filter(pl.col("floor_ns").is_not_null())
     return (

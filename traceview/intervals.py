@@ -129,7 +129,12 @@ def crossings(a: IntervalSet, b: IntervalSet) -> tuple[NDArray[np.intp], NDArray
     count = np.maximum(stop - first, 0)
     which_a = np.repeat(np.arange(len(a_starts)), count)
     which_b = np.repeat(first, count) + np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
-    return which_a, which_b, np.maximum(a_starts[which_a], b_starts[which_b]), np.minimum(a_ends[which_a], b_ends[which_b])
+    return (
+        which_a,
+        which_b,
+        np.maximum(a_starts[which_a], b_starts[which_b]),
+        np.minimum(a_ends[which_a], b_ends[which_b]),
+    )
 
 
 def exclusive(starts: Nanoseconds, ends: Nanoseconds) -> IntervalSet:

@@ -79,7 +79,7 @@ def partition(staging: Staging, steps: pl.DataFrame) -> Partition:
         own = steps.with_row_index("at").filter(pl.col("process").eq_missing(process)).sort("start_ns")
         if own.height:
             windows = (own["start_ns"].to_numpy(), own["end_ns"].to_numpy())
-            work = rows.filter(pl.col("device") == device)
+            work = rows.filter(pl.col("device").eq_missing(device))
             parts.append((device, own["at"].to_numpy(), windows, *_of_lane(work, windows, stretches[process], number)))
     return Partition(
         stages=paths,

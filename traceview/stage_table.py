@@ -45,13 +45,26 @@ STAGES: Final = FrameSchema(
         Column("p99_ns", pl.Float64, "ns", "99th percentile of the same", nullable=True),
         Column("kernels", pl.Int64, "", "pieces of device work in the steps"),
         Column("launches", pl.Int64, "", "host calls that launched them"),
-        Column("speedup_if_removed", pl.Float64, "", "of the whole, if it took no time; null: unbounded", nullable=True),
+        Column(
+            "speedup_if_removed", pl.Float64, "", "of the whole, if it took no time; null: unbounded", nullable=True
+        ),
         Column("speedup_if_2x", pl.Float64, "", "of the whole, if it were twice as fast"),
-        Column("speedup_at_floor", pl.Float64, "", "of the whole, if its work of known floor took only that", nullable=True),
-        Column("floor_known_share", pl.Float64, "", "part of its device time whose floor is known", nullable=True),
+        Column(
+            "speedup_at_floor", pl.Float64, "", "of the whole, if its work of known floor took only that", nullable=True
+        ),
+        Column(
+            "floor_known_share",
+            pl.Float64,
+            "",
+            "part of its device time whose floor is known; null below a tenth",
+            nullable=True,
+        ),
     ),
 )
 """The frame of :class:`StageTable`."""
+
+LEAST_KNOWN: Final = 0.1
+"""A floor that is known for less of a stage's device time than this says nothing about the stage."""
 
 WEAK_SHARE: Final = 0.2
 """With more of the time in no stage the stages are a weak answer, and the notes say so."""
@@ -258,7 +271,7 @@ def _saving(work: pl.DataFrame, floors: dict[int, tuple[int, int]]) -> tuple[int
     total = int(work["dur_ns"].sum())
     ops = [floors[op] for op in work["op_id"].drop_nulls().unique() if op in floors]
     known = sum(device_ns for device_ns, _ in ops)
-    if not total or not known:
+    if not total or known < LEAST_KNOWN * total:
         return 0, None
     return sum(device_ns - floor_ns for device_ns, floor_ns in ops), min(known / total, 1.0)
 

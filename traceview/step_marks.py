@@ -98,10 +98,9 @@ def several_iterations(timeline: Timeline, source: StepSource, ranges: pl.DataFr
         anchors = marks.filter(pl.col("name").str.contains(pattern))
         # Several optimizers step once each: the calls of one name count.
         counts = [
-            anchors.filter((pl.col("process") == process) & pl.col("start_ns").is_between(start, end))["name"]
-            .value_counts()["count"]
-            .max()
-            or 0
+            _most_of_one_name(
+                anchors.filter((pl.col("process") == process) & pl.col("start_ns").is_between(start, end))
+            )
             for process, start, end in ranges.select("process", "host_start_ns", "host_end_ns").iter_rows()
         ]
         if counts and min(counts) > 1:
@@ -109,6 +108,10 @@ def several_iterations(timeline: Timeline, source: StepSource, ranges: pl.DataFr
         if counts and max(counts):
             return []
     return []
+
+
+def _most_of_one_name(rows: pl.DataFrame) -> int:
+    return int(rows.group_by("name").len()["len"].to_numpy().max()) if rows.height else 0
 
 
 def _numbered(timeline: Timeline, counters: pl.DataFrame) -> pl.DataFrame:
@@ -174,7 +177,10 @@ _TOLD: Final = ("phase", "requests", "prefill_tokens", "decode_tokens")
 def _described(rows: pl.DataFrame, read: dict[str, RangeName]) -> pl.DataFrame:
     rows = rows.sort("process", "start_ns")
     counts = [dict(read[name].counts or {}) if name in read else {} for name in rows["name"]]
-    phases = [read[name].stage or None if name in read and read[name].kind is RangeKind.PHASE else None for name in rows["name"]]
+    phases = [
+        read[name].stage or None if name in read and read[name].kind is RangeKind.PHASE else None
+        for name in rows["name"]
+    ]
     requests = [
         one.get("requests", one["prefill_requests"] + one["decode_requests"] if "prefill_requests" in one else None)
         for one in counts

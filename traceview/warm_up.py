@@ -1,9 +1,9 @@
 """Which steps at the start of a recording are warm-up, and by what evidence.
 
-Only steps at the start can be warm-up: compilation in a later step is a fault and stays in the figures. A step is warm-up
-if its name says so, if something was compiled, captured or loaded for a noticeable part of it, or if it lasts more than
-twice, or less than half, of the median of the steps after it. The short ones come from a host that runs ahead until the
-queue of the device is full.
+Only steps at the start can be warm-up: compilation in a later step is a fault and stays in the figures. A step is
+warm-up if its name says so, if something was compiled, captured or loaded for a noticeable part of it, or if it lasts
+more than twice, or less than half, of the median of the steps after it. The short ones come from a host that runs ahead
+until the queue of the device is full.
 """
 
 from __future__ import annotations

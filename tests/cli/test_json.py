@@ -12,6 +12,7 @@ from traceview.explaining import explain_trace
 from traceview.gate import check
 from traceview.render import documents
 from traceview.render.explain_document import explain_document
+from traceview.render.report_document import report_document
 
 COMMANDS = ("check-dispatch", "explain", "report", "kernels")
 
@@ -54,7 +55,7 @@ def test_real_traces(corpus, validators):
         written = {
             "check-dispatch": documents.check_document(result, trace, summary, result.exit_code),
             "explain": explain_document(explain_trace(timeline), trace, summary),
-            "report": documents.report_document(report.report(timeline)),
+            "report": report_document(report.report(timeline)),
             "kernels": documents.kernels_document(kernels, kernels.kernels),
         }
         for name, document in written.items():
