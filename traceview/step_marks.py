@@ -105,7 +105,7 @@ def several_iterations(timeline: Timeline, source: StepSource, ranges: pl.DataFr
         ]
         if counts and min(counts) > 1:
             return [f"each profiler step holds several iterations: at least {min(counts)} {what}"]
-        if counts and max(counts):
+        if any(counts):
             return []
     return []
 

@@ -58,8 +58,7 @@ def _verdict(result: Report) -> str:
         return "No event in this trace."
     leading = [step_sentence(result.time)] if result.time.devices or not result.devices else []
     if result.stages.stages is not None:
-        idle = idle_sentence(result.stages)
-        leading += [*([idle] if idle else []), stage_sentence(result.stages)]
+        leading += [text for text in (idle_sentence(result.stages), stage_sentence(result.stages)) if text]
     if not result.devices:
         return " ".join(["No device work in this trace: only what the host did can be seen.", *leading[1:]])
     if leading:

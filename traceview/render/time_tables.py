@@ -254,8 +254,8 @@ def _stage_remarks(table: StageTable, shown: int) -> list[str]:
     devices = f" on {counted(table.devices, 'device')}" if table.devices > 1 else ""
     over = f"{duration(table.wall_ns)}, {counted(table.counted, 'step')}{devices}"
     ceilings = (
-        "2x, gone, floor: how much faster the whole gets at most if the stage is twice as fast, takes no time, or takes "
-        "only what the hardware needs. Ceilings of several stages do not add."
+        "2x, gone, floor: how much faster the whole gets at most if the stage is twice as fast, takes no time, or "
+        "takes only what the hardware needs. Ceilings of several stages do not add."
     )
     remarks = [
         f"wall: of {over}, parts included; the outermost stages and Unattributed add up to it.",
