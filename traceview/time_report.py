@@ -148,7 +148,8 @@ def step_notes(steps: StepTimeline) -> list[PartNote]:
         notes.append(PartNote("time", f"Idle time is not reliable: {steps.idle_doubt}."))
     warm = steps.table.steps.filter(pl.col("warmup").fill_null(value=False)).height
     if warm:
-        notes.append(PartNote("steps", f"{warm} of {steps.table.steps.height} steps are warm-up and not counted."))
+        are = "is" if warm == 1 else "are"
+        notes.append(PartNote("steps", f"{warm} of {steps.table.steps.height} steps {are} warm-up and not counted."))
     return notes
 
 
@@ -159,13 +160,17 @@ def stage_notes(stages: StageTable) -> list[PartNote]:
 
 
 def _dispatches(staging: Staging) -> dict[str, tuple[StageDispatch, ...]]:
-    found: dict[str, list[StageDispatch]] = {}
+    """For each stage what takes most of its own time; inputs are not told apart."""
+    found: dict[str, dict[tuple[str | None, str, str | None, str | None], tuple[int, int]]] = {}
     for row in dispatch_table(staging.timeline).dispatches:
         if row.stage is not None:
-            found.setdefault(row.stage, []).append(
-                StageDispatch(row.op, row.family, row.implementation, row.provider, row.count, row.device_ns)
-            )
+            what = (row.op, row.family, row.implementation, row.provider)
+            count, device_ns = found.setdefault(row.stage, {}).get(what, (0, 0))
+            found[row.stage][what] = (count + row.count, device_ns + row.device_ns)
     return {
-        stage: tuple(sorted(rows, key=lambda row: (-row.device_ns, row.op or ""))[:_MOST_DISPATCHES])
+        stage: tuple(
+            StageDispatch(*what, *took)
+            for what, took in sorted(rows.items(), key=lambda item: (-item[1][1], str(item[0])))[:_MOST_DISPATCHES]
+        )
         for stage, rows in found.items()
     }

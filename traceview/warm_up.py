@@ -3,7 +3,7 @@
 Only steps at the start can be warm-up: compilation in a later step is a fault and stays in the figures. A step is
 warm-up if its name says so, if something was compiled, captured or loaded for a noticeable part of it, or if it lasts
 more than twice, or less than half, of the median of the steps after it. The short ones come from a host that runs ahead
-until the queue of the device is full.
+until the queue of the device is full. What goes on for more than half of the steps is no warm-up, but for the first.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ _NOTICEABLE: Final = 0.05
 """Compilation or loading that takes less of a step than this does not make it warm-up."""
 
 _OUTLIER: Final = 2.0
+_NAMED: Final = "its name says so"
 _LEAST_LATER: Final = 2
 
 _CAUSES: Final = (
@@ -62,12 +63,17 @@ def _of_process(own: pl.DataFrame, causes: list[tuple[str, pl.DataFrame]]) -> li
         if reason is None or (at + 1 == own.height and own.height > 1):
             break
         found[at] = reason
+    flagged = [at for at, reason in enumerate(found) if reason not in {None, _NAMED}]
+    if len(flagged) * 2 > own.height > _LEAST_LATER:
+        # What goes on for most of the recording is how the program runs: it recompiles, it does not warm up.
+        for at in flagged[1:]:
+            found[at] = None
     return found
 
 
 def _evidence(row: dict[str, object], causes: list[tuple[str, pl.DataFrame]]) -> str | None:
     if "warmup" in str(row["name"]).lower():
-        return "its name says so"
+        return _NAMED
     start, end = int(row["host_start_ns"]), int(row["host_end_ns"])  # type: ignore[call-overload]
     parts = []
     for what, events in causes:

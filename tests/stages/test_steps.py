@@ -184,3 +184,9 @@ def test_steps_of_several_processes_are_their_own():
     )  # fmt: skip
     assert found.steps.select("process").rows() == [(0,), (1,)]
     assert walls(found) == [20, 28]
+
+
+def test_compilation_in_most_steps_is_no_warm_up():
+    """A program that compiles again and again is not warming up; only its first step may be."""
+    compiled = [host("compile", "compile_inner", 100 * at + 10, 100 * at + 60) for at in range(4)]
+    assert steps_of([100] * 5, *compiled)["warmup"].to_list() == [True, False, False, False, False]

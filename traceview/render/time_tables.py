@@ -225,8 +225,7 @@ def stages_grid(table: StageTable, limit: int | None = MOST_STAGES) -> Grid | No
                 "-" if row["count"] is None else f"{row['count']:,}",
                 wall[at],
                 percent(row["share"]),
-                busy[at],
-                idle[at],
+                *((busy[at], idle[at]) if table.devices else ()),
                 *(
                     ("-", "-")
                     if row["p50_ns"] is None
@@ -238,8 +237,10 @@ def stages_grid(table: StageTable, limit: int | None = MOST_STAGES) -> Grid | No
             ]
         )
     share = percent(table.unattributed_ns / table.wall_ns if table.wall_ns else None)
-    rows.append(["Unattributed", "-", wall[-1], share, busy[-1], idle[-1], "-", "-", "-", "-", "-"])
-    headings = ("count", "wall", "share", "busy", "idle", "p50", "p99", "2x", "gone", "floor")
+    own = (busy[-1], idle[-1]) if table.devices else ()
+    rows.append(["Unattributed", "-", wall[-1], share, *own, "-", "-", "-", "-", "-"])
+    device = ("busy", "idle") if table.devices else ()
+    headings = ("count", "wall", "share", *device, "p50", "p99", "2x", "gone", "floor")
     return Grid(
         f"Stages ({unit}; from {', '.join(table.sources)})",
         (Column("stage", name=True), *(Column(name, number=True) for name in headings)),

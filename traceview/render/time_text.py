@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 _LEAST_SHOWN: Final = 0.01
 _MUCH_IDLE: Final = 0.2
+_NEARLY_ALL: Final = 0.9
 _WORDS: Final = {
     Part.COMPUTE.value: "compute",
     Part.COLLECTIVE.value: "communication that nothing hides",
@@ -74,27 +75,28 @@ def stage_sentence(table: StageTable) -> str:
         return "No stage is known."
     top = table.stages.filter(table.stages["depth"] == 0).head(1).row(0, named=True)
     # Where one stage is nearly everything, its parts are what can be told apart.
-    if top["share"] > 0.9:
+    if top["share"] > _NEARLY_ALL:
         parts = table.stages.filter(
             (table.stages["depth"] == 1) & table.stages["stage"].str.starts_with(f"{top['stage']}/")
         )
         top = parts.row(0, named=True) if parts.height else top
     text = f"Longest stage: {top['stage']}, {percent(top['share'])} of the time"
     text += f" (busy {duration(top['device_busy_ns'])}, idle {duration(top['idle_ns'])})" if table.devices else ""
-    if top["speedup_if_removed"] is not None:
+    if top["share"] <= _NEARLY_ALL and top["speedup_if_removed"] is not None:
         text += f"; without it the whole is at most {times(top['speedup_if_removed'])} as fast"
     unknown = table.unattributed_ns / table.wall_ns
     return f"{text}. In no stage: {percent(unknown)}."
 
 
 def idle_sentence(table: StageTable) -> str | None:
-    """In which stage most of the idle time passes, if there is much of it and one stage holds it."""
+    """In which stage most of the idle time passes, if there is much of it and one stage, not the longest, holds it."""
     if table.stages is None or not table.wall_ns or not table.devices:
         return None
     idle = int(table.stages.filter(table.stages["depth"] == 0)["idle_ns"].sum()) + table.unattributed_idle_ns
     top = table.stages.filter(table.stages["depth"] == 0).sort("idle_ns", "stage", descending=[True, False])
     held = top["idle_ns"][0] if top.height else 0
-    if idle < _MUCH_IDLE * table.wall_ns or held * 2 < idle:
+    longest = table.stages.filter(table.stages["depth"] == 0)["stage"]
+    if idle < _MUCH_IDLE * table.wall_ns or held * 2 < idle or top["stage"][0] == longest[0]:
         return None
     return f"Most of the idle time passes in {top['stage'][0]}: {percent(held / table.wall_ns)} of the time."
 
