@@ -68,8 +68,8 @@ class Step:
         rank: Rank of its process, if recorded.
         start_ns: Start, ns.
         wall_ns: From there to the end of its range or of its last device work, ns.
-        host_ns: Length of its host range, ns.
         warmup: It is warm-up; ``None`` where that cannot be told.
+        host_ns: Length of its host range, ns.
         why: Why it is.
         phase: Phase of a serving engine.
         requests: Requests in its batch.
@@ -82,8 +82,8 @@ class Step:
     rank: int | None
     start_ns: int
     wall_ns: int
-    host_ns: int
     warmup: bool | None
+    host_ns: int | None = None
     why: str | None = None
     phase: str | None = None
     requests: int | None = None
@@ -141,7 +141,7 @@ class KernelReport:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Answer of ``traceview report``."""
+    """Answer of ``traceview report``; ``time`` and ``stages`` are ``None`` if steps and stages were not looked for."""
 
     trace: TraceInfo
     launched_only: bool
@@ -151,8 +151,8 @@ class Report:
     families: tuple[KernelUse, ...] | None
     import_report: ImportSummary
     notes: tuple[PartNote, ...]
-    time: StepTimeline
-    stages: StageTable
+    time: StepTimeline | None = None
+    stages: StageTable | None = None
 
 
 def steps_of(steps: StepTimeline) -> tuple[Step, ...]:

@@ -25,10 +25,10 @@ def report_document(result: Report) -> dict[str, Any]:
         "devices": None
         if result.devices is None
         else [_device_use(one, names.get(one.device)) for one in result.devices],
-        "time": time_part(result.time),
+        "time": time_part(result.time) if result.time else None,
         "steps": None if result.steps is None else [step_part(one) for one in result.steps],
-        "stages": stages_part(result.stages),
-        "stage_summary": summary_part(result.stages),
+        "stages": stages_part(result.stages) if result.stages else None,
+        "stage_summary": summary_part(result.stages) if result.stages else None,
         "kernels": None if result.kernels is None else [kernel_part(one) for one in result.kernels],
         "families": None if result.families is None else [family_part(one) for one in result.families],
         "gaps": None,

@@ -27,9 +27,9 @@ def write_report(result: Report, page: Page) -> None:
     write_conditions(page, result.trace, result.import_report)
     described = {one.device: one for one in result.trace.devices}
     grids = [
-        accounting_grid(result.time, described),
-        stages_grid(result.stages, MOST_STAGES),
-        steps_grid(result.steps, result.time.table.source.value) if result.steps else None,
+        accounting_grid(result.time, described) if result.time else None,
+        stages_grid(result.stages, MOST_STAGES) if result.stages else None,
+        steps_grid(result.steps, result.time.table.source.value if result.time else "") if result.steps else None,
     ]
     for grid in grids:
         if grid is not None:
@@ -56,11 +56,11 @@ def _kernels_heading(distinct: int) -> str:
 def _verdict(result: Report) -> str:
     if not result.trace.events:
         return "No event in this trace."
-    leading = [step_sentence(result.time)] if result.time.devices or not result.devices else []
-    if result.stages.stages is not None:
+    leading = [step_sentence(result.time)] if result.time and result.time.devices else []
+    if result.stages and result.stages.stages is not None:
         leading += [text for text in (idle_sentence(result.stages), stage_sentence(result.stages)) if text]
     if not result.devices:
-        return " ".join(["No device work in this trace: only what the host did can be seen.", *leading[1:]])
+        return " ".join(["No device work in this trace: only what the host did can be seen.", *leading])
     if leading:
         family = result.families[0] if result.families else None
         last = [f"Most device time: {family.family}, {percent(family.share)}."] if family else []

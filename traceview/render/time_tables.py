@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
-from traceview.accounting import HOST_PARTS
+from traceview.accounting import HOST_PARTS, Part
 from traceview.render.markdown import inert
 from traceview.render.page import Column, Page
 from traceview.render.units import counted, duration, durations, percent
@@ -91,10 +91,15 @@ def accounting_grid(steps: StepTimeline, described: dict[int, Device]) -> Grid |
     ]
     return Grid(
         f"Time of a step on the device (mean, {unit})",
-        (Column("device"), *(Column(name, number=True) for name in ("steps", "wall", *parts))),
+        (Column("device"), *(Column(name, number=True) for name in ("steps", "wall", *map(_heading, parts)))),
         rows,
         tuple(f"{text}." for text in hidden),
     )
+
+
+def _heading(part: str) -> str:
+    """In the words of the table of devices."""
+    return {Part.COLLECTIVE.value: "exposed comm.", Part.COPY.value: "exposed memcpy"}.get(part, part)
 
 
 _HOST_HEADINGS: Final = dict(
@@ -140,7 +145,7 @@ def steps_grid(steps: Sequence[Step], source: str) -> Grid:
         figures = durations([min(walls), int(median(walls)), max(walls), longest])[1][:3]
         rows.append(["all" if rank is None else f"rank {rank}", str(len(walls)), *figures])
     return Grid(
-        f"Steps ({source})",
+        f"Steps ({source})" if source else "Steps",
         (
             Column("steps"),
             Column("count", number=True),
@@ -151,31 +156,25 @@ def steps_grid(steps: Sequence[Step], source: str) -> Grid:
 
 
 def _listed(steps: Sequence[Step], source: str) -> Grid:
-    unit, walls = durations(step.wall_ns for step in steps)
-    hosts = durations([*(step.host_ns for step in steps), max(step.wall_ns for step in steps)])[1]
+    unit, texts = durations([step.wall_ns for step in steps] + [step.host_ns for step in steps])
+    walls, hosts = texts[: len(steps)], texts[len(steps) :]
     warm, batch = any(step.warmup for step in steps), any(step.phase or step.requests for step in steps)
+    on_host = any(step.host_ns is not None for step in steps)
     rows = []
-    for step, wall, host in zip(steps, walls, hosts, strict=False):
-        name = step.name if step.rank is None else f"rank {step.rank} {step.name}"
-        row = [name, wall, host]
+    for step, wall, host in zip(steps, walls, hosts, strict=True):
+        row = [step.name if step.rank is None else f"rank {step.rank} {step.name}", wall, *([host] if on_host else [])]
         if batch:
-            tokens = [
-                f"{count:,} {what}"
-                for what, count in (("prefill", step.prefill_tokens), ("decode", step.decode_tokens))
-                if count
-            ]
-            row += [
-                step.phase or "-",
-                "-" if step.requests is None else f"{step.requests:,}",
-                " + ".join(tokens) or "-",
-            ]
+            counts = (("prefill", step.prefill_tokens), ("decode", step.decode_tokens))
+            tokens = [f"{count:,} {what}" for what, count in counts if count]
+            requests = "-" if step.requests is None else f"{step.requests:,}"
+            row += [step.phase or "-", requests, " + ".join(tokens) or "-"]
         rows.append([*row, *([f"warm-up: {step.why}" if step.warmup else ""] if warm else [])])
     return Grid(
-        f"Steps ({source})",
+        f"Steps ({source})" if source else "Steps",
         (
             Column("step", name=True),
             Column(f"wall {unit}", number=True),
-            Column(f"host range {unit}", number=True),
+            *([Column(f"host range {unit}", number=True)] if on_host else []),
             *((Column("phase"), Column("requests", number=True), Column("tokens", number=True)) if batch else ()),
             *((Column(""),) if warm else ()),
         ),
