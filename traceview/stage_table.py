@@ -138,7 +138,7 @@ def stage_table(
         unattributed_idle_ns=int(idle[-1]),
         sources=tuple(source.value for source in staging.sources),
         steps=steps,
-        counted=steps.steady.height,
+        counted=len(set(cut.steps.tolist())),
         devices=len({device for device in cut.devices if device is not None}),
         notes=tuple(notes),
     )

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Final
 
 from traceview.accounting import HOST_PARTS, Part
 from traceview.render.markdown import inert
-from traceview.render.page import Column, Page
+from traceview.render.names import middle_cut, plain
+from traceview.render.page import GAP, INDENT, LEAST_NAME, PIPE_WIDTH, Column, Page
 from traceview.render.units import counted, duration, durations, percent
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from typing import TextIO
+
+    import polars as pl
 
     from traceview.report import Step
     from traceview.report_parts import Device
@@ -207,45 +210,57 @@ def times_grid(steps: StepTimeline) -> Grid | None:
 
 
 def stages_grid(table: StageTable, limit: int | None = MOST_STAGES) -> Grid | None:
-    """Each stage, parts under what they are parts of, and what is in none."""
+    """The stages that take most, parts under what they are parts of, and what is in none."""
     if table.stages is None:
         return None
-    shown = table.stages if limit is None else table.stages.head(limit)
-    figures = [*shown["wall_ns"], table.unattributed_ns, *shown["device_busy_ns"], table.unattributed_busy_ns]
-    figures += [*shown["idle_ns"], table.unattributed_idle_ns]
-    unit, texts = durations(figures)
-    size = shown.height + 1
-    wall, busy, idle = texts[:size], texts[size : 2 * size], texts[2 * size :]
-    rows = []
-    for at, row in enumerate(shown.iter_rows(named=True)):
-        rows.append(
-            [
-                f"{'  ' * row['depth']}{row['stage'].rsplit('/', 1)[-1]}",
-                "-" if row["count"] is None else f"{row['count']:,}",
-                wall[at],
-                percent(row["share"]),
-                *((busy[at], idle[at]) if table.devices else ()),
-                *(
-                    ("-", "-")
-                    if row["p50_ns"] is None
-                    else (duration(round(row["p50_ns"])), duration(round(row["p99_ns"])))
-                ),
-                times(row["speedup_if_2x"]),
-                times(row["speedup_if_removed"]),
-                times(row["speedup_at_floor"]),
-            ]
-        )
-    share = percent(table.unattributed_ns / table.wall_ns if table.wall_ns else None)
-    own = (busy[-1], idle[-1]) if table.devices else ()
-    rows.append(["Unattributed", "-", wall[-1], share, *own, "-", "-", "-", "-", "-"])
-    device = ("busy", "idle") if table.devices else ()
-    headings = ("count", "wall", "share", *device, "p50", "p99", "2x", "gone", "floor")
+    shown = table.stages
+    if limit is not None and shown.height > limit:
+        longest = shown["wall_ns"].arg_sort(descending=True).head(limit).sort()
+        shown = shown[longest]
+    columns = _stage_columns(table, shown)
+    room = PIPE_WIDTH - INDENT - sum(max(map(len, (name, *cells))) + len(GAP) for name, cells in columns.items())
+    names = [_stage_name(path, depth, room) for path, depth in shown.select("stage", "depth").iter_rows()]
     return Grid(
-        f"Stages ({unit}; from {', '.join(table.sources)})",
-        (Column("stage", name=True), *(Column(name, number=True) for name in headings)),
-        rows,
+        f"Stages ({_stage_unit(table)}; from {', '.join(table.sources)})",
+        (Column("stage"), *(Column(name, number=True) for name in columns)),
+        [list(row) for row in zip([*names, "Unattributed"], *columns.values(), strict=True)],
         tuple(_stage_remarks(table, shown.height)),
     )
+
+
+def _stage_unit(table: StageTable) -> str:
+    return durations([table.wall_ns])[0]
+
+
+def _stage_columns(table: StageTable, shown: pl.DataFrame) -> dict[str, list[str]]:
+    """Heading to cells, the last one for what is in no stage; columns that would be empty are left out."""
+
+    def in_unit(values: Iterable[float | None], last: int | None) -> list[str]:
+        whole = [None if value is None else round(value) for value in values]
+        return durations([*whole, last, table.wall_ns])[1][:-1]
+
+    columns = {
+        "count": ["-" if count is None else f"{count:,}" for count in shown["count"]] + ["-"],
+        "wall": in_unit(shown["wall_ns"], table.unattributed_ns),
+        "share": [
+            percent(ns / table.wall_ns if table.wall_ns else None) for ns in (*shown["wall_ns"], table.unattributed_ns)
+        ],
+    }
+    if table.devices:
+        columns["busy"] = in_unit(shown["device_busy_ns"], table.unattributed_busy_ns)
+        columns["idle"] = in_unit(shown["idle_ns"], table.unattributed_idle_ns)
+    if shown["p50_ns"].null_count() < shown.height:
+        columns["p50"], columns["p99"] = in_unit(shown["p50_ns"], None), in_unit(shown["p99_ns"], None)
+    speedups = (("2x", "speedup_if_2x"), ("gone", "speedup_if_removed"), ("floor", "speedup_at_floor"))
+    for heading, name in speedups:
+        if shown[name].null_count() < shown.height:
+            columns[heading] = [*(times(factor) for factor in shown[name]), "-"]
+    return columns
+
+
+def _stage_name(path: str, depth: int, room: int) -> str:
+    lead = "  " * depth
+    return lead + middle_cut(plain(path.rsplit("/", 1)[-1]), max(room - len(lead), LEAST_NAME))
 
 
 def _stage_remarks(table: StageTable, shown: int) -> list[str]:
@@ -281,7 +296,7 @@ def _stage_remarks(table: StageTable, shown: int) -> list[str]:
             f"{duration(overlapped)} of the stages' device work is hidden behind work of others and not in wall."
         )
     if shown < stages.height:
-        remarks.append(f"{counted(stages.height - shown, 'more stage')}: --limit {stages.height} shows all.")
+        remarks.append(f"{counted(stages.height - shown, 'more stage')}: traceview stages --limit {stages.height} shows all.")
     return remarks
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from traceview.report import Step
     from traceview.report_parts import PartNote
     from traceview.stage_table import StageTable
+    from traceview.steps import StepTimes
     from traceview.time_report import StageReport, StepReport, StepTimeline
 
 _LEAST_SHOWN: Final = 0.01
@@ -47,7 +48,7 @@ def step_sentence(steps: StepTimeline) -> str:
         return "No step is left to look at."
     whole = steps.table.source is StepSource.WHOLE
     if whole:
-        text = f"{duration(every.total_ns)} recorded, no step marks"
+        text = f"{duration(_recorded(steps, every))} recorded, no step marks"
     elif every.p50_ns is not None:
         text = f"A step takes {duration(round(every.p50_ns))} (median of {every.count:,})"
     else:
@@ -67,6 +68,11 @@ def step_sentence(steps: StepTimeline) -> str:
     on = f" on {counted(len(steps.devices), 'device')}" if len(steps.devices) > 1 else ""
     doubt = " Idle time is not reliable here." if steps.idle_doubt else ""
     return f"{text}{on}: {', '.join(shown)}.{doubt}" if shown else f"{text}."
+
+
+def _recorded(steps: StepTimeline, every: StepTimes) -> int:
+    """Length of the whole trace on the busiest lane, ns; processes run side by side and do not add."""
+    return max((one.wall_ns for one in steps.devices), default=0) if steps.devices else every.most_ns
 
 
 def stage_sentence(table: StageTable) -> str:
