@@ -219,11 +219,12 @@ def process_times(timeline: Timeline, steps: pl.DataFrame) -> tuple[ProcessTime,
     """
     events = timeline.events
     process_of = process_of_devices(timeline)
-    names = events.filter(pl.col("kind") == "annotation")["name"].unique().cast(pl.String).to_list()
-    loading = [name for name in names if read_range_name(name).stage == "data_loading"]
-    steps_or_less = [name for name in names if read_range_name(name).kind is not RangeKind.STAGE]
+    names = events.filter(pl.col("kind") == "annotation")["name"].unique()
+    read = [read_range_name(name) for name in names.cast(pl.String).to_list()]
+    loading = names.filter(pl.Series([one.stage == "data_loading" for one in read], dtype=pl.Boolean))
+    stages = names.filter(pl.Series([one.kind is RangeKind.STAGE for one in read], dtype=pl.Boolean))
     is_annotation = pl.col("kind") == "annotation"
-    name = pl.col("name").cast(pl.String)
+    is_loading, is_stage = pl.col("name").is_in(loading.implode()), pl.col("name").is_in(stages.implode())
     found = []
     for (process,), own in steps.group_by("process", maintain_order=True):
         on_device = events.filter(pl.col("device").is_in([d for d, of in process_of.items() if of == process]))
@@ -234,8 +235,8 @@ def process_times(timeline: Timeline, steps: pl.DataFrame) -> tuple[ProcessTime,
             on_device.filter(pl.col("kind") == "memset"),
             on_device.filter(pl.col("kind") == "collective"),
             on_host.filter(pl.col("kind").is_in(["api", "sync"])),
-            on_host.filter(is_annotation & name.is_in(loading)),
-            on_host.filter((pl.col("kind") == "op") | (is_annotation & ~name.is_in([*loading, *steps_or_less]))),
+            on_host.filter(is_annotation & is_loading),
+            on_host.filter((pl.col("kind") == "op") | (is_annotation & is_stage & ~is_loading)),
         )
         windows = (own["start_ns"].to_numpy(), own["end_ns"].to_numpy())
         left = intervals.merge(*windows)

@@ -37,8 +37,8 @@ def op_floors(timeline: Timeline) -> pl.DataFrame:
     if not work.height or not timeline.inputs.height:
         return pl.DataFrame(schema=FLOORS)
     ops = work.group_by("op_id", "device").agg(device_ns=pl.col("dur_ns").sum()).sort("op_id", "device")
-    facts = timeline.events.select(op_id="id", op=pl.col("name").cast(pl.String), inputs="inputs")
-    ops = ops.join(facts, on="op_id", how="left", maintain_order="left").filter(
+    asked = timeline.events.select("name", "inputs")[ops["op_id"]]
+    ops = ops.with_columns(op=asked["name"].cast(pl.String), inputs=asked["inputs"]).filter(
         pl.col("op").is_in(list(_COSTS)) & pl.col("inputs").is_not_null()
     )
     peaks = {row["device"]: find_device(row["name"]) for row in timeline.devices.iter_rows(named=True)}

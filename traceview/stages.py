@@ -311,14 +311,15 @@ def _main_threads(ranges: pl.DataFrame) -> dict[int, int]:
     return dict(held.select("process", "thread").drop_nulls().iter_rows())
 
 
-def _open_at(ranges: pl.DataFrame, moments: NDArray[np.int64]) -> list[str]:
-    """The path of the innermost stage that is open on a thread at each moment, ``""`` for none."""
+def _open_at(ranges: pl.DataFrame, moments: NDArray[np.int64], codes: _Codes) -> NDArray[np.int32]:
+    """The number of the innermost stage that is open on a thread at each moment."""
     starts, ends, paths = open_stages(ranges)
     if not paths:
-        return [""] * len(moments)
-    at = np.searchsorted(starts, moments, side="right") - 1
-    held = (at >= 0) & (moments < ends[np.maximum(at, 0)])
-    return [paths[index] if yes else "" for index, yes in zip(at.tolist(), held.tolist(), strict=True)]
+        return np.full(len(moments), NO_STAGE, np.int32)
+    numbers = np.array([codes.of(path) for path in paths], np.int32)
+    at = np.maximum(np.searchsorted(starts, moments, side="right") - 1, 0)
+    held = (moments >= starts[at]) & (moments < ends[at])
+    return np.where(held, numbers[at], np.int32(NO_STAGE))
 
 
 def _under_backward(ranges: pl.DataFrame, threads: pl.Series) -> pl.DataFrame:
@@ -330,8 +331,10 @@ def _under_backward(ranges: pl.DataFrame, threads: pl.Series) -> pl.DataFrame:
         held = ranges.with_row_index("row").filter(
             (pl.col("process") == process) & (pl.col("thread") != thread) & pl.col("thread").is_in(threads.implode())
         )
-        for row, outer in zip(held["row"], _open_at(waiting, held["start_ns"].to_numpy()), strict=True):
-            paths[row] = _join(outer or BACKWARD, paths[row])
+        codes = _Codes()
+        outer = _open_at(waiting, held["start_ns"].to_numpy(), codes)
+        for row, code in zip(held["row"].to_list(), outer.tolist(), strict=True):
+            paths[row] = _join(BACKWARD if code == NO_STAGE else codes.paths[code], paths[row])
     return ranges.with_columns(stage=pl.Series(paths, dtype=pl.String))
 
 
@@ -347,9 +350,11 @@ def _fill_backward(
     only_backward = False
     for (process,), own in rows.group_by("process"):
         waiting = ranges.filter(pl.col("thread") == main.get(process, -1))
-        outer = _open_at(waiting, own["start_ns"].to_numpy())
-        only_backward = only_backward or "" in outer
-        stage[own["id"].to_numpy()] = [codes.of(path or BACKWARD) for path in outer]
+        outer = _open_at(waiting, own["start_ns"].to_numpy(), codes)
+        if (outer == NO_STAGE).any():
+            only_backward = True
+            outer[outer == NO_STAGE] = codes.of(BACKWARD)
+        stage[own["id"].to_numpy()] = outer
     return only_backward
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import polars as pl
 
 from traceview.host_calls import outermost
@@ -95,23 +96,19 @@ def several_iterations(timeline: Timeline, source: StepSource, ranges: pl.DataFr
     marks = timeline.events.filter((pl.col("kind") == "annotation") & pl.col("thread").is_not_null())
     marks = marks.select("process", "start_ns", name=pl.col("name").cast(pl.String))
     for pattern, what in ((r"^Optimizer\.step#", "optimizer steps"), (r"^enumerate\(Data", "fetches of data")):
-        anchors = marks.filter(pl.col("name").str.contains(pattern))
+        counts = np.zeros(ranges.height, np.int64)
         # Several optimizers step once each: the calls of one name count.
-        counts = [
-            _most_of_one_name(
-                anchors.filter((pl.col("process") == process) & pl.col("start_ns").is_between(start, end))
-            )
-            for process, start, end in ranges.select("process", "host_start_ns", "host_end_ns").iter_rows()
-        ]
-        if counts and min(counts) > 1:
-            return [f"each profiler step holds several iterations: at least {min(counts)} {what}"]
-        if any(counts):
+        for (process, _), own in marks.filter(pl.col("name").str.contains(pattern)).group_by("process", "name"):
+            starts = own["start_ns"].sort().to_numpy()
+            first = np.searchsorted(starts, ranges["host_start_ns"].to_numpy())
+            stop = np.searchsorted(starts, ranges["host_end_ns"].to_numpy())
+            mine = ranges["process"].eq_missing(pl.Series([process], dtype=pl.UInt32)).to_numpy()
+            counts = np.maximum(counts, np.where(mine, stop - first, 0))
+        if len(counts) and counts.min() > 1:
+            return [f"each profiler step holds several iterations: at least {counts.min()} {what}"]
+        if counts.any():
             return []
     return []
-
-
-def _most_of_one_name(rows: pl.DataFrame) -> int:
-    return int(rows.group_by("name").len()["len"].to_numpy().max()) if rows.height else 0
 
 
 def _numbered(timeline: Timeline, counters: pl.DataFrame) -> pl.DataFrame:

@@ -296,7 +296,9 @@ def _stage_remarks(table: StageTable, shown: int) -> list[str]:
             f"{duration(overlapped)} of the stages' device work is hidden behind work of others and not in wall."
         )
     if shown < stages.height:
-        remarks.append(f"{counted(stages.height - shown, 'more stage')}: traceview stages --limit {stages.height} shows all.")
+        remarks.append(
+            f"{counted(stages.height - shown, 'more stage')}: traceview stages --limit {stages.height} shows all."
+        )
     return remarks
 
 
