@@ -14,9 +14,6 @@ from traceview.knowledge.range_names import RangeKind, RangeName, read_range_nam
 if TYPE_CHECKING:
     from traceview.timeline import Timeline
 
-STEP_NAME: Final = r"^ProfilerStep\s*#(\d+)$"
-"""``torch.profiler`` marks each step with such a range on the thread that calls ``step()``."""
-
 STEP_NUMBER_KEYS: Final = ("step_num",)
 """Argument of a ``StepTraceAnnotation`` that holds the number of the step."""
 

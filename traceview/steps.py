@@ -8,7 +8,7 @@ reproduce. Steps of one process never overlap.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -16,7 +16,7 @@ import polars as pl
 
 from traceview import step_marks
 from traceview.schema import Column, FrameSchema
-from traceview.step_marks import STEP_NAME, StepSource
+from traceview.step_marks import StepSource
 from traceview.warm_up import mark_warm_up
 
 if TYPE_CHECKING:
@@ -202,33 +202,3 @@ def _windows(timeline: Timeline, ranges: pl.DataFrame, source: StepSource, notes
         start_ns=pl.Series([starts[one] for one in ids], dtype=pl.Int64),
         end_ns=pl.Series([ends[one] for one in ids], dtype=pl.Int64),
     )
-
-
-def mark_steps(timeline: Timeline) -> Timeline:
-    """Set ``step``: host rows by the step of their process they start in, device rows by the step of their launch.
-
-    Device work is launched in one step and may run in the next; it belongs to the step that asked for it. Device work
-    without a recorded launch gets no step.
-    """
-    events = timeline.events
-    annotations = events.filter(pl.col("thread").is_not_null() & (pl.col("kind") == "annotation"))
-    marks = annotations.filter(pl.col("name").cast(pl.String).str.contains(STEP_NAME)).select(
-        "process",
-        "start_ns",
-        end_ns=pl.col("start_ns") + pl.col("dur_ns"),
-        number=pl.col("name").cast(pl.String).str.extract(STEP_NAME).cast(pl.Int32, strict=False),
-    )
-    if not marks.height:
-        return timeline
-    step = np.full(events.height, -1, np.int32)
-    starts = events["start_ns"].to_numpy()
-    for mark in marks.iter_rows(named=True):
-        # Events are sorted by start, so a step is a stretch of rows.
-        first, stop = np.searchsorted(starts, [mark["start_ns"], mark["end_ns"]]).tolist()
-        inside = events[first:stop].select(
-            (pl.col("process") == mark["process"]).fill_null(value=False) & pl.col("thread").is_not_null()
-        )
-        step[first:stop][inside.to_series().to_numpy()] = mark["number"]
-    launched = events.select("id", "launch_id").drop_nulls()
-    step[launched["id"].to_numpy()] = step[launched["launch_id"].to_numpy()]
-    return replace(timeline, events=events.with_columns(pl.Series("step", step).set(pl.Series(step < 0), None)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -152,9 +152,14 @@ _WORDS: Final = (
 )
 """What a part of a diffusion pipeline is called, by words in the name of its class."""
 
-_TABLE: Final = tuple((family, kind, stage, re.compile(pattern)) for family, kind, stage, pattern, _ in _ROWS)
 _NUMBER_AT_END: Final = re.compile(r"[\s_#:\-]*\d+$")
 _DIFFUSION: Final = "diff.sub"
+
+
+@cache
+def _table() -> tuple[tuple[str, str, str, re.Pattern[str]], ...]:
+    """The rows, compiled when first needed: commands that ask for no stage do not wait for it."""
+    return tuple((family, kind, stage, re.compile(pattern)) for family, kind, stage, pattern, _ in _ROWS)
 
 
 @lru_cache(maxsize=1 << 16)
@@ -167,7 +172,7 @@ def read_range_name(name: str) -> RangeName:
     name = name.strip()
     if name.startswith(MARK_PREFIX):
         return RangeName(RangeKind.STAGE, name.removeprefix(MARK_PREFIX).strip(), known=False, family="mark")
-    for family, kind, stage, pattern in _TABLE:
+    for family, kind, stage, pattern in _table():
         found = pattern.search(name)
         if found:
             return _of_match(family, RangeKind(kind), stage, found)
