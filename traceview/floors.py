@@ -1,6 +1,6 @@
 """The least time that recorded work can take on its device: its roofline.
 
-The floor of an op is the longer of its arithmetic at the published dense peak and its compulsory bytes (each input read
+The floor of work is the longer of its arithmetic at the published dense peak and its compulsory bytes (each input read
 once, each output written once) at the published bandwidth. It is known for matrix products and fused attention
 whose shapes and dtypes are recorded, on devices whose peaks are published. Formulas: those of
 ``torch.utils.flop_counter``. Nobody reaches the floor; it bounds what tuning can win.
@@ -23,20 +23,55 @@ if TYPE_CHECKING:
 
 Shape = list[int]
 
-FLOORS: Final = {"op_id": pl.UInt32, "device": pl.UInt32, "device_ns": pl.Int64, "floor_ns": pl.Int64}
-"""Columns of :func:`op_floors`."""
+FLOORS: Final = {"id": pl.UInt32, "device_ns": pl.Int64, "floor_ns": pl.Int64}
+"""Columns of :func:`work_floors`."""
+
+_COUNTED_KINDS: Final = ("kernel", "xla_op")
 
 
-def op_floors(timeline: Timeline) -> pl.DataFrame:
-    """Each op that launched device work and whose floor is known.
+def work_floors(timeline: Timeline) -> pl.DataFrame:
+    """The device work whose floor is known.
 
     Returns:
-        Columns ``op_id``, ``device``, ``device_ns`` (sum of its device work, ns) and ``floor_ns``, at most that.
+        Columns ``id`` (of a piece of device work), ``device_ns`` and ``floor_ns``, at most that. The work of one op is
+        one entry, at its first piece.
     """
+    return pl.concat([_of_ops(timeline), _of_counted(timeline)])
+
+
+def _of_counted(timeline: Timeline) -> pl.DataFrame:
+    """Work whose operations or bytes are recorded, as XLA does. Its dtype is not, so the fastest peak bounds it."""
+    work = timeline.device_work.filter(
+        pl.col("op_id").is_null()
+        & pl.col("kind").is_in(list(_COUNTED_KINDS))
+        & (pl.col("flops").is_not_null() | pl.col("bytes").is_not_null())
+    )
+    rates = []
+    for row in timeline.devices.iter_rows(named=True):
+        peak = find_device(row["name"])
+        if peak is not None and peak.peak_flops and peak.bandwidth:
+            rates.append((row["device"], max(peak.peak_flops.values()), peak.bandwidth))
+    if not work.height or not rates:
+        return pl.DataFrame(schema=FLOORS)
+    known = pl.DataFrame(rates, schema={"device": pl.UInt32, "peak": pl.Float64, "bandwidth": pl.Float64}, orient="row")
+    floor = 1e9 * pl.max_horizontal(pl.col("flops") / pl.col("peak"), pl.col("bytes") / pl.col("bandwidth"))
+    return (
+        work.join(known, on="device", how="inner", maintain_order="left")
+        .select("id", device_ns="dur_ns", floor_ns=pl.min_horizontal(floor.cast(pl.Int64), "dur_ns"))
+        .cast(FLOORS)  # type: ignore[arg-type]
+    )
+
+
+def _of_ops(timeline: Timeline) -> pl.DataFrame:
+    """Ops that launched device work and whose cost follows from their recorded shapes."""
     work = timeline.device_work.filter(pl.col("op_id").is_not_null())
     if not work.height or not timeline.inputs.height:
         return pl.DataFrame(schema=FLOORS)
-    ops = work.group_by("op_id", "device").agg(device_ns=pl.col("dur_ns").sum()).sort("op_id", "device")
+    ops = (
+        work.group_by("op_id", "device")
+        .agg(pl.col("id").min(), device_ns=pl.col("dur_ns").sum())
+        .sort("op_id", "device")
+    )
     asked = timeline.events.select("name", "inputs")[ops["op_id"]]
     ops = ops.with_columns(op=asked["name"].cast(pl.String), inputs=asked["inputs"]).filter(
         pl.col("op").is_in(list(_COSTS)) & pl.col("inputs").is_not_null()

@@ -11,7 +11,7 @@ import polars as pl
 
 from traceview import intervals
 from traceview.amdahl import speedup, speedup_by
-from traceview.floors import op_floors
+from traceview.floors import work_floors
 from traceview.partition import Partition, partition
 from traceview.schema import Column, FrameSchema
 from traceview.stage_repeats import call_times
@@ -151,7 +151,7 @@ def _table(staging: Staging, steps: StepTable, cut: Partition) -> pl.DataFrame:
     total = int(cut.walls.sum())
     ranges = _in_steps(staging.ranges, steps.steady)
     work = _work_in_steps(staging.timeline, steps.steady)
-    floors = _floors(staging.timeline, work)
+    work = work.join(work_floors(staging.timeline), on="id", how="left", maintain_order="left")
     calls = call_times(staging, ranges, work) if steps.steady.height < LEAST_STEPS else {}
     own_wall = (cut.busy + cut.idle).sum(axis=1)
     by_path = dict(zip(cut.stages, own_wall[:-1].tolist(), strict=True))
@@ -162,7 +162,7 @@ def _table(staging: Staging, steps: StepTable, cut: Partition) -> pl.DataFrame:
         these = ranges.filter(pl.col("stage") == path)
         busy_ns, wall_ns = int(busy[at].sum()), int(wall[at].sum())
         p50, p99, repeats = _repeats(wall[at], cut, calls.get(path))
-        saved, known = _saving(mine, floors)
+        saved, known = _saving(mine)
         share = wall_ns / total if total else 0.0
         rows.append(
             {
@@ -258,22 +258,12 @@ def _repeats(
     return None, None, None
 
 
-def _floors(timeline: Timeline, work: pl.DataFrame) -> dict[int, tuple[int, int]]:
-    """Device time and floor of each op of some work, summed over devices, ns."""
-    if not work.height:
-        return {}
-    floors = op_floors(timeline).group_by("op_id").agg(pl.col("device_ns").sum(), pl.col("floor_ns").sum())
-    return {op: (device_ns, floor_ns) for op, device_ns, floor_ns in floors.iter_rows()}
-
-
-def _saving(work: pl.DataFrame, floors: dict[int, tuple[int, int]]) -> tuple[int, float | None]:
-    """What work would save at its floor, ns, and for which part of it that is known; ``None``: for none."""
-    total = int(work["dur_ns"].sum())
-    ops = [floors[op] for op in work["op_id"].drop_nulls().unique() if op in floors]
-    known = sum(device_ns for device_ns, _ in ops)
+def _saving(work: pl.DataFrame) -> tuple[int, float | None]:
+    """What work would save at its floor, ns, and for which part of it that is known; ``None``: for too little."""
+    total, known = int(work["dur_ns"].sum()), int(work["device_ns"].sum())
     if not total or known < LEAST_KNOWN * total:
         return 0, None
-    return sum(device_ns - floor_ns for device_ns, floor_ns in ops), min(known / total, 1.0)
+    return known - int(work["floor_ns"].sum()), min(known / total, 1.0)
 
 
 def _in_order(frame: pl.DataFrame) -> pl.DataFrame:

@@ -182,3 +182,20 @@ def test_a_host_only_trace_is_split_by_its_ranges():
     centers = found["find_centers"]
     assert centers["speedup_if_removed"] == pytest.approx(1 / 0.47)
     assert (centers["count"], centers["repeats"], centers["p50_ns"]) == (4, "calls", 53_000)
+
+
+def test_the_floor_of_work_with_recorded_flop():
+    """1e9 FLOP take at least 5.08 us at the highest published peak of a TPU v5e, 197 bf16 or 394 int8 TFLOP/s."""
+    from dataclasses import replace
+
+    linked = timeline(annotation("ProfilerStep#1", 0, 100), kernel("fusion", 10, 60, kind="xla_op", correlation=None))
+    fusion = linked.events["kind"].cast(pl.String) == "xla_op"
+    events = linked.events.with_columns(flops=pl.when(fusion).then(pl.lit(2 * 10**9, pl.Int64)))
+    scope = pl.DataFrame(
+        {"id": events.filter(fusion)["id"], "value": pl.Series(['"jit(f)/mlp/dot_general"'], dtype=pl.Categorical)}
+    )
+    named = linked.devices.with_columns(name=pl.lit("TPU v5 lite"))
+    [row] = stage_table(replace(linked, events=events, devices=named, details={"op_name": scope})).stages.to_dicts()
+    assert (row["stage"], row["floor_known_share"]) == ("mlp", 1)
+    floor_ns = int(2e9 / 394e12 * 1e9)
+    assert row["speedup_at_floor"] == pytest.approx(100_000 / (50_000 + floor_ns))

@@ -287,8 +287,8 @@ def _stage_remarks(table: StageTable, shown: int) -> list[str]:
         known = [percent(share) for share in sorted(stages["floor_known_share"].drop_nulls())]
         span = known[0] if known[0] == known[-1] else f"{known[0]} to {known[-1]}"
         remarks.append(
-            "floor: only matrix products and fused attention with recorded shapes count, at published dense peaks "
-            f"({span} of a stage's device time); the rest stays as measured."
+            "floor: only matrix products and fused attention with recorded shapes, and work with recorded FLOP or "
+            f"bytes, count, at published dense peaks ({span} of a stage's device time); the rest stays as measured."
         )
     overlapped = int(stages.filter(stages["depth"] == 0)["overlapped_ns"].sum())
     if overlapped:
