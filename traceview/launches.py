@@ -17,6 +17,8 @@ from traceview import nesting, schema
 from traceview.timeline import Count, Note, Timeline, Trust
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
 LAUNCH_NAMES: Final = (
@@ -112,23 +114,80 @@ def _host_tree(events: pl.DataFrame) -> tuple[NDArray[np.int32], NDArray[np.int3
 
 def _launches(events: pl.DataFrame) -> tuple[NDArray[np.int32], int]:
     """Launching host call of each device row (-1: none), and how many correlation ids a process used twice."""
-    key = ["process", "correlation"]
-    keyed = events.select("id", "start_ns", "device", "thread", "kind", *key).filter(
-        pl.col("correlation").is_not_null() & pl.col("process").is_not_null()
-    )
-    calls = keyed.filter(pl.col("thread").is_not_null() & pl.col("kind").is_in(["api", "sync"])).select(
-        *key, "start_ns", pl.col("id").alias("launch_id")
-    )
-    work = keyed.filter(pl.col("device").is_not_null()).select("id", "start_ns", *key)
     launch_id = np.full(events.height, -1, np.int32)
-    unique = calls.unique(key, keep="first", maintain_order=True)
-    reused = calls.height - unique.height
-    found = work.join(unique.drop("start_ns"), on=key, how="inner")
+    keyed = (events["correlation"].is_not_null() & events["process"].is_not_null()).to_numpy()
+    on_host = (events["thread"].is_not_null() & events["kind"].is_in(["api", "sync"])).to_numpy()
+    calls = np.flatnonzero(keyed & on_host).astype(np.int32)
+    work = np.flatnonzero(keyed & events["device"].is_not_null().to_numpy()).astype(np.int32)
+    if not len(calls) or not len(work):
+        return launch_id, 0
+    process = events["process"].fill_null(0).to_numpy()
+    correlation = events["correlation"].fill_null(0).to_numpy()
+    place = _dense_places(process[calls], correlation[calls])
+    if place is None:
+        return _joined_launches(events, calls, work)
+    spots, place_of = place
+    first = np.full(spots, -1, np.int32)
+    # The last write stays: from the back, so that the first call keeps its place.
+    first[place_of(process[calls], correlation[calls])[::-1]] = calls[::-1]
+    reused = len(calls) - int(np.count_nonzero(first >= 0))
+    if reused:
+        return _joined_launches(events, calls, work)
+    known = place_of(process[work], correlation[work])
+    launch_id[work] = np.where(known >= 0, first[known], -1)
+    return launch_id, 0
+
+
+_SPOTS_PER_CALL: Final = 8
+"""Profilers count correlations up, so that a table of all numbers is little larger than the calls are many."""
+
+
+def _dense_places(
+    process: NDArray[np.uint32], correlation: NDArray[np.int64]
+) -> tuple[int, Callable[[NDArray[np.uint32], NDArray[np.int64]], NDArray[np.int64]]] | None:
+    """A numbering of all (process, correlation) between the first and last of each process, if it is small enough.
+
+    Returns:
+        How many places there are, and the place of given pairs, -1 outside; ``None`` if numbers are too far apart.
+    """
+    processes = int(process.max()) + 1
+    if processes > len(process):
+        return None
+    low, high = np.zeros(processes, np.int64), np.full(processes, -1, np.int64)
+    for one in pl.Series(process).unique():
+        own = correlation if processes == 1 else correlation[process == one]
+        low[one], high[one] = own.min(), own.max()
+    spots = sum(int(last) - int(first) + 1 for first, last in zip(low, high, strict=True))
+    if spots > _SPOTS_PER_CALL * len(process) + (1 << 20):
+        return None
+    widths = high - low + 1
+    base = np.cumsum(widths) - widths
+
+    def place_of(of_process: NDArray[np.uint32], numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        there = np.minimum(of_process, processes - 1)
+        inside = (of_process < processes) & (numbers >= low[there]) & (numbers <= high[there])
+        return np.where(inside, base[there] + numbers - low[there], -1)
+
+    return spots, place_of
+
+
+def _joined_launches(
+    events: pl.DataFrame, calls: NDArray[np.int32], work: NDArray[np.int32]
+) -> tuple[NDArray[np.int32], int]:
+    """The same for numbers that are far apart or that a process used twice."""
+    key = ["process", "correlation"]
+    chosen = events.select("id", "start_ns", *key)
+    call_rows = chosen[pl.Series(calls)].rename({"id": "launch_id"})
+    work_rows = chosen[pl.Series(work)]
+    launch_id = np.full(events.height, -1, np.int32)
+    unique = call_rows.unique(key, keep="first", maintain_order=True)
+    reused = call_rows.height - unique.height
+    found = work_rows.join(unique.drop("start_ns"), on=key, how="inner")
     launch_id[found["id"].to_numpy()] = found["launch_id"].to_numpy()
     if reused:
         # A profiler that restarts its counter, or two sessions in one file: the latest call before the work counts.
-        before = work.sort("start_ns").join_asof(
-            calls.sort("start_ns"), on="start_ns", by=key, strategy="backward", check_sortedness=False
+        before = work_rows.sort("start_ns").join_asof(
+            call_rows.sort("start_ns"), on="start_ns", by=key, strategy="backward", check_sortedness=False
         )
         before = before.filter(pl.col("launch_id").is_not_null())
         launch_id[before["id"].to_numpy()] = before["launch_id"].to_numpy()
@@ -185,8 +244,9 @@ def _missing_work_notes(events: pl.DataFrame) -> list[Note]:
     )
     if not launches.height:
         return []
-    answered = events.filter(pl.col("device").is_not_null())["launch_id"].drop_nulls().unique()
-    silent = launches.filter(~pl.col("id").is_in(answered.implode()))
+    answered = np.zeros(events.height, np.bool_)
+    answered[events.filter(pl.col("device").is_not_null())["launch_id"].drop_nulls().to_numpy()] = True
+    silent = launches.filter(~pl.Series(answered[launches["id"].to_numpy()]))
     if not silent.height:
         return []
     # An empty fill or copy (0 bytes) is never put on the device, so a silent memset or memcpy is no loss by itself.

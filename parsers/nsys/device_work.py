@@ -80,10 +80,21 @@ def fills(frame: pl.DataFrame, owners: Owners) -> Part:
 
 def waits(frame: pl.DataFrame, owners: Owners) -> Part:
     """Synchronisation as CUPTI records it. It is a wait, so it never makes a device busy."""
-    part, frame = _placed(t.SYNCHRONIZATION, frame, "sync", owners)
+    part, frame = _placed(t.SYNCHRONIZATION, _on_own_device(frame, owners), "sync", owners)
     part.counts.update(_unknown(frame["syncType"], {0, *WAITS}, "syncType", part))
     part.columns["name"] = frame.select(name=_word("syncType", WAITS, "Sync"))["name"].cast(pl.Categorical)
     return part
+
+
+def _on_own_device(frame: pl.DataFrame, owners: Owners) -> pl.DataFrame:
+    """Waits for events carry device 0 in every process (seen in exports of 2026): a process that works on one device
+    only waits for that one."""
+    worked = owners.ordinals_by_process()
+    only = {pid: next(iter(ordinals)) for pid, ordinals in worked.items() if len(ordinals) == 1}
+    if not only:
+        return frame
+    own = pl.col("globalPid").replace_strict(only, default=None, return_dtype=pl.Int64)
+    return frame.with_columns(deviceId=pl.coalesce(own, "deviceId"))
 
 
 def graphs(frame: pl.DataFrame, owners: Owners) -> Part:

@@ -54,7 +54,6 @@ class Owners:
 
     Args:
         gpus: What the export says of GPUs.
-        process_count: Number of processes with device work, which decides whether an ordinal alone names a GPU.
     """
 
     gpus: Gpus
@@ -62,6 +61,7 @@ class Owners:
     _threads: dict[int, int] = field(default_factory=dict)
     _devices: dict[tuple[Any, ...], int] = field(default_factory=dict)
     _device_facts: list[dict[str, Any]] = field(default_factory=list)
+    _ordinals: dict[int, set[int]] = field(default_factory=dict)
 
     def processes_of(self, global_pid: pl.Series) -> pl.Series:
         """Process key of each row; null where no process is recorded."""
@@ -91,7 +91,10 @@ class Owners:
         for at, pair in enumerate(seen):
             pid_index, ordinal_index = divmod(pair, width)
             if ordinal_index < len(ordinals):
-                keys[at] = self.device(pids[pid_index] if pid_index < len(pids) else None, ordinals[ordinal_index])
+                pid = pids[pid_index] if pid_index < len(pids) else None
+                keys[at] = self.device(pid, ordinals[ordinal_index])
+                if pid is not None:
+                    self._ordinals.setdefault(pid, set()).add(ordinals[ordinal_index])
         return _as_keys(keys[place])
 
     def device(self, global_pid: int | None, ordinal: int) -> int:
@@ -101,6 +104,10 @@ class Owners:
             self._devices[identity] = len(self._devices)
             self._device_facts.append(facts)
         return self._devices[identity]
+
+    def ordinals_by_process(self) -> dict[int, set[int]]:
+        """The ordinals that each process has used so far."""
+        return self._ordinals
 
     def add_idle_devices(self) -> None:
         """Describe the GPUs of a recording in which none did anything."""

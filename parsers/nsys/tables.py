@@ -33,10 +33,10 @@ CUDNN: Final = "CUDNN_EVENTS"
 STRINGS: Final = "StringIds"
 
 EVENT_TABLES: Final = (
-    KERNEL, MEMCPY, MEMSET, SYNCHRONIZATION, GRAPH_TRACE, CUDA_EVENT, RUNTIME, CUPTI_OVERHEAD, PROFILER_OVERHEAD, NVTX,
+    KERNEL, MEMCPY, MEMSET, GRAPH_TRACE, SYNCHRONIZATION, CUDA_EVENT, RUNTIME, CUPTI_OVERHEAD, PROFILER_OVERHEAD, NVTX,
     OSRT, CUBLAS, CUDNN,
 )  # fmt: skip
-"""The tables whose rows become events."""
+"""The tables whose rows become events. Waits come after the work, which says what devices a process used."""
 
 MARKS: Final = frozenset(
     {STRINGS, "META_DATA_EXPORT", "EXPORT_META_DATA", "META_DATA_CAPTURE", "TARGET_INFO_SYSTEM_ENV", NVTX}
