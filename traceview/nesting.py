@@ -57,6 +57,40 @@ def parents(starts: NDArray[np.int64], ends: NDArray[np.int64], threads: NDArray
     return result
 
 
+def outliving(
+    starts: NDArray[np.int64],
+    ends: NDArray[np.int64],
+    threads: NDArray[np.uint32],
+    parent: NDArray[np.int32],
+    asked: NDArray[np.bool_],
+) -> NDArray[np.bool_]:
+    """Which of the asked events end after the event that they started in: ranges that are open across calls.
+
+    Args:
+        starts: Start of each event, ns, ascending within a thread.
+        ends: End of each event, ns.
+        threads: Thread key of each event, ascending.
+        parent: As :func:`parents` returns it for these events.
+        asked: Which events to look at; false for the others.
+    """
+    # Their direct predecessor, or its ancestors, were still open at the start and are not the parent.
+    result = np.zeros(len(starts), np.bool_)
+    if len(starts) < 2:
+        return result
+    before = np.arange(-1, len(starts) - 1)
+    same = np.zeros(len(starts), np.bool_)
+    same[1:] = threads[1:] == threads[:-1]
+    open_rows = np.flatnonzero(asked & same & (parent != before))
+    guess = before[open_rows]
+    while len(open_rows):
+        crossed = (ends[guess] > starts[open_rows]) & (ends[guess] + OVERHANG_NS < ends[open_rows])
+        result[open_rows[crossed]] = True
+        up = parent[guess]
+        going = ~crossed & (up != parent[open_rows]) & (up >= 0)
+        open_rows, guess = open_rows[going], up[going]
+    return result
+
+
 def thread_order(threads: NDArray[np.uint32]) -> NDArray[np.int32]:
     """The order that puts events thread by thread and keeps their order within each.
 

@@ -50,13 +50,12 @@ def export_command(path: Path, target: Path) -> list[str]:
     return ["export", "--type", "sqlite", "--force-overwrite", "true", "--output", str(target), str(path)]
 
 
-def exported(path: Path, progress: Callable[[float], None] | None, *, time_limit_s: float = TIME_LIMIT_S) -> Path:
+def exported(path: Path, progress: Callable[[float], None] | None) -> Path:
     """An SQLite export of a raw report: the one beside it, the one in the cache, or a new one.
 
     Args:
         path: The report.
         progress: Called with the share that was done; an export counts as half of the work.
-        time_limit_s: How long ``nsys`` may take.
 
     Raises:
         UnreadableTraceError: there is no ``nsys``, or it failed; the message has the command to run.
@@ -74,7 +73,7 @@ def exported(path: Path, progress: Callable[[float], None] | None, *, time_limit
     # Exported under another name first, so that a broken export is never taken for a whole one.
     target = cached.with_suffix(".part.sqlite")
     try:
-        _run([program, *export_command(path.resolve(), target)], path, progress, time_limit_s)
+        _run([program, *export_command(path.resolve(), target)], path, progress)
         if not is_export(target):
             raise _refusal(path, "and nsys exported nothing that can be read")
         _scrub(target)
@@ -98,9 +97,7 @@ def _cache_path(path: Path) -> Path:
     return root / "traceview" / "nsys" / f"{hashlib.sha256(identity.encode()).hexdigest()[:32]}.sqlite"
 
 
-def _run(
-    command: list[str], path: Path, progress: Callable[[float], None] | None, time_limit_s: float
-) -> None:
+def _run(command: list[str], path: Path, progress: Callable[[float], None] | None) -> None:
     started = time.monotonic()
     try:
         process = subprocess.Popen(  # noqa: S603  # the user's own nsys, with fixed arguments
@@ -111,8 +108,8 @@ def _run(
     try:
         while process.poll() is None:
             taken = time.monotonic() - started
-            if taken > time_limit_s:
-                raise _refusal(path, f"and nsys did not finish within {time_limit_s:,.0f} s")
+            if taken > TIME_LIMIT_S:
+                raise _refusal(path, f"and nsys did not finish within {TIME_LIMIT_S:,.0f} s")
             if progress:
                 # It does not say how far it is; the bar moves, ever more slowly, so that one sees it is alive.
                 progress(0.5 * taken / (taken + 30))

@@ -36,6 +36,12 @@ def kernel_generation() -> pl.Expr:
     )
 
 
+def least_capability() -> pl.Expr:
+    """Compute capability times ten: the recorded one, else what a kernel's name proves, as code for 8.0 runs on nothing
+    older. Some formats leave the device undescribed. Null if neither tells."""
+    return pl.coalesce(pl.col("nvidia_cc"), kernel_generation())
+
+
 def low_alignment() -> pl.Expr:
     """Whether ``name`` says that the operands are aligned to one or two elements only."""
     return pl.col("name").str.contains(_LOW_ALIGNMENT)

@@ -1,14 +1,14 @@
 """The profiler says that its own record is incomplete or distorted.
 
 What it finds
-    Remarks of the profiler in the file: records out of range, an early stop, a range profiler that serialised kernels,
-    clocks that could not be aligned.
+    Remarks of the profiler in the file: records lost or out of range, an early stop, a range profiler that serialised
+    kernels, clocks that could not be aligned.
 
 Why it costs
     Nothing by itself: times and counts are not those of an ordinary run.
 
 Evidence it needs
-    Metadata of the file.
+    Metadata of the file, and the messages of the profiler in it.
 
 When it is wrong
     The remark may concern records that no answer depends on.
@@ -17,7 +17,7 @@ Fix
     Record again, shorter, without hardware counters.
 
 Scope and sources
-    Kineto and merged traces: it is a statement about the trace.
+    Kineto, Nsight Systems and merged traces: it is a statement about the trace.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ SEVERITY: Final = Severity.WARNING
 _NOTES: Final = (
     "profiler-out-of-range",
     "profiler-stopped-early",
+    "profiler-dropped-records",
     "cupti-range-profiler",
     "clocks-not-aligned",
 )
