@@ -16,21 +16,26 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 KERNEL = (
-    "start end deviceId contextId greenContextId streamId correlationId globalPid demangledName shortName mangledName "
-    "launchType cacheConfig registersPerThread gridX gridY gridZ blockX blockY blockZ staticSharedMemory "
-    "dynamicSharedMemory localMemoryPerThread localMemoryTotal gridId sharedMemoryExecuted graphNodeId "
-    "sharedMemoryLimitConfig qmdBulkReleaseDone qmdPreexitDone qmdLastCtaDone graphId clusterX clusterY clusterZ "
-    "clusterSchedulingPolicy maxPotentialClusterSize maxActiveClusters sharedMemoryRequestedPercentage"
-).split()
+    "start", "end", "deviceId", "contextId", "greenContextId", "streamId", "correlationId", "globalPid",
+    "demangledName", "shortName", "mangledName", "launchType", "cacheConfig", "registersPerThread", "gridX", "gridY",
+    "gridZ", "blockX", "blockY", "blockZ", "staticSharedMemory", "dynamicSharedMemory", "localMemoryPerThread",
+    "localMemoryTotal", "gridId", "sharedMemoryExecuted", "graphNodeId", "sharedMemoryLimitConfig",
+    "qmdBulkReleaseDone", "qmdPreexitDone", "qmdLastCtaDone", "graphId", "clusterX", "clusterY", "clusterZ",
+    "clusterSchedulingPolicy", "maxPotentialClusterSize", "maxActiveClusters", "sharedMemoryRequestedPercentage",
+)  # fmt: skip
 MEMCPY = (
-    "start end deviceId contextId greenContextId streamId correlationId globalPid bytes copyKind deprecatedSrcId srcKind "
-    "dstKind srcDeviceId srcContextId dstDeviceId dstContextId migrationCause graphNodeId virtualAddress copyCount"
-).split()
-RUNTIME = "start end eventClass globalTid correlationId nameId returnValue callchainId".split()
+    "start", "end", "deviceId", "contextId", "greenContextId", "streamId", "correlationId", "globalPid", "bytes",
+    "copyKind", "deprecatedSrcId", "srcKind", "dstKind", "srcDeviceId", "srcContextId", "dstDeviceId", "dstContextId",
+    "migrationCause", "graphNodeId", "virtualAddress", "copyCount",
+)  # fmt: skip
+RUNTIME = (
+    "start", "end", "eventClass", "globalTid", "correlationId", "nameId", "returnValue", "callchainId",
+)  # fmt: skip
 NVTX = (
-    "start end eventType rangeId category color text:TEXT globalTid endGlobalTid textId domainId uint64Value int64Value "
-    "doubleValue:REAL uint32Value int32Value floatValue:REAL jsonTextId jsonText:TEXT binaryData:TEXT"
-).split()
+    "start", "end", "eventType", "rangeId", "category", "color", "text:TEXT", "globalTid", "endGlobalTid", "textId",
+    "domainId", "uint64Value", "int64Value", "doubleValue:REAL", "uint32Value", "int32Value", "floatValue:REAL",
+    "jsonTextId", "jsonText:TEXT", "binaryData:TEXT",
+)  # fmt: skip
 
 CALLS = (
     "cudaLaunchKernel_v7000", "cudaLaunchKernelExC_v11060", "cuLaunchKernel", "cudaMemcpyAsync_v3020",
@@ -57,7 +62,8 @@ def write_large(path: Path, kernels: int, seed: int = 0) -> dict[str, int]:
         return {
             "start": start, "end": start + rng.integers(1500, 11_000, n), "deviceId": at % RANKS, "contextId": 1,
             "streamId": np.where(rng.random(n) < 0.1, 20, 7), "correlationId": at // RANKS + 1,
-            "globalPid": _pid(at), "demangledName": rng.integers(0, 1500, n), "shortName": 4000 + rng.integers(0, 300, n),
+            "globalPid": _pid(at), "demangledName": rng.integers(0, 1500, n),
+            "shortName": 4000 + rng.integers(0, 300, n),
             "mangledName": 2000 + rng.integers(0, 1500, n), "launchType": 0, "cacheConfig": 0,
             "registersPerThread": rng.integers(16, 255, n), "gridX": rng.integers(1, 65536, n), "gridY": 1, "gridZ": 1,
             "blockX": 128, "blockY": 1, "blockZ": 1, "staticSharedMemory": 0,
@@ -91,8 +97,8 @@ def write_large(path: Path, kernels: int, seed: int = 0) -> dict[str, int]:
         return {
             "start": start, "end": start + rng.integers(1000, 90_000, n), "deviceId": at % RANKS, "contextId": 1,
             "streamId": 7, "correlationId": kernels // RANKS + 1 + at // RANKS, "globalPid": _pid(at),
-            "bytes": rng.integers(1, 1 << 28, n), "copyKind": rng.choice([1, 2, 8], n), "srcKind": rng.choice([0, 1], n),
-            "dstKind": 2,
+            "bytes": rng.integers(1, 1 << 28, n), "copyKind": rng.choice([1, 2, 8], n),
+            "srcKind": rng.choice([0, 1], n), "dstKind": 2,
         }  # fmt: skip
 
     rows = {
@@ -136,9 +142,7 @@ def _strings(connection: sqlite3.Connection, rng: np.random.Generator) -> None:
     connection.executemany("INSERT INTO StringIds VALUES (?, ?)", strings)
 
 
-def _insert(
-    connection: sqlite3.Connection, table: str, total: int, make: Callable[[int, int], dict[str, Any]]
-) -> None:
+def _insert(connection: sqlite3.Connection, table: str, total: int, make: Callable[[int, int], dict[str, Any]]) -> None:
     for first in range(0, total, BATCH):
         n = min(BATCH, total - first)
         columns = make(first, n)

@@ -72,7 +72,9 @@ GENERATIONS: Final[dict[str, Generation]] = {
     ),
     "2026": Generation(
         "2026.2.1.210", "3.25.0", "META_DATA_EXPORT", device_table=True, capture_table=True,
-        kernel_extra=("greenContextId", "graphId", "clusterX", "clusterY", "clusterZ", "tensorSizeMinusOneElements:TEXT"),
+        kernel_extra=(
+            "greenContextId", "graphId", "clusterX", "clusterY", "clusterZ", "tensorSizeMinusOneElements:TEXT",
+        ),
         nvtx_extra=("binaryData:TEXT",), other_extra=("greenContextId",),
     ),
     "2026.4": Generation(
@@ -85,8 +87,8 @@ GENERATIONS: Final[dict[str, Generation]] = {
 _PLACE: Final = ("start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid")
 COLUMNS: Final[dict[str, tuple[str, ...]]] = {
     "CUPTI_ACTIVITY_KIND_KERNEL": (
-        *_PLACE, "demangledName", "shortName", "launchType", "cacheConfig", "registersPerThread", "gridX", "gridY", "gridZ",
-        "blockX", "blockY", "blockZ", "staticSharedMemory", "dynamicSharedMemory", "localMemoryPerThread",
+        *_PLACE, "demangledName", "shortName", "launchType", "cacheConfig", "registersPerThread", "gridX", "gridY",
+        "gridZ", "blockX", "blockY", "blockZ", "staticSharedMemory", "dynamicSharedMemory", "localMemoryPerThread",
         "localMemoryTotal", "gridId", "sharedMemoryExecuted", "graphNodeId",
     ),
     "CUPTI_ACTIVITY_KIND_MEMCPY": (*_PLACE, "bytes", "copyKind", "srcKind", "dstKind", "graphNodeId"),
@@ -115,8 +117,8 @@ COLUMNS: Final[dict[str, tuple[str, ...]]] = {
     "ThreadNames": ("nameId", "priority", "globalTid"),
     "PROCESSES": ("globalPid", "pid", "name:TEXT"),
     "TARGET_INFO_GPU": (
-        "vmId", "id", "name:TEXT", "busLocation:TEXT", "totalMemory", "smCount", "uuid:TEXT", "cuDevice", "computeMajor",
-        "computeMinor",
+        "vmId", "id", "name:TEXT", "busLocation:TEXT", "totalMemory", "smCount", "uuid:TEXT", "cuDevice",
+        "computeMajor", "computeMinor",
     ),
     "TARGET_INFO_CUDA_DEVICE": ("gpuId", "cudaId", "pid", "uuid:TEXT", "numMultiprocessors"),
     "TARGET_INFO_SESSION_START_TIME": ("utcEpochNs", "utcTime:TEXT", "localTime:TEXT"),
@@ -272,11 +274,9 @@ class Process:
             "start": start, "end": self.now, "globalTid": self.global_tid, "correlationId": self.correlation,
             "returnValue": 0,
         }  # fmt: skip
-        self.export.add(
-            "CUPTI_ACTIVITY_KIND_RUNTIME", **row, eventClass=event_class, nameId=self.export.string(name)
-        )
+        self.export.add("CUPTI_ACTIVITY_KIND_RUNTIME", **row, eventClass=event_class, nameId=self.export.string(name))
         if backtrace:
-            plain = self.export.string(name.split("_v")[0])
+            plain = self.export.string(name.split("_v", maxsplit=1)[0])
             self.export.add("CUPTI_ACTIVITY_KIND_RUNTIME", **row, eventClass=67, nameId=plain, callchainId=1)
         return self.correlation
 
@@ -298,7 +298,7 @@ class Process:
                  "staticSharedMemory": 1024, "dynamicSharedMemory": 512, "localMemoryPerThread": 0, **more}  # fmt: skip
         return self.work(
             "CUPTI_ACTIVITY_KIND_KERNEL", us, correlation, stream=stream, demangledName=text(name),
-            shortName=text(name.split("<")[0].split("::")[-1]), **facts,
+            shortName=text(name.split("<", maxsplit=1)[0].rsplit("::", maxsplit=1)[-1]), **facts,
         )  # fmt: skip
 
     def launch(self, name: str, us: float = 10.0, *, stream: int = 7, backtrace: bool = False) -> tuple[int, int]:

@@ -123,5 +123,3 @@ class _Extremes:
             self._values[first : low * _BLOCK], self._blocks[low:high], self._values[high * _BLOCK : stop]
         ]  # fmt: skip
         return int(self._pick.reduce(np.concatenate(parts)))
-
-

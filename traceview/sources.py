@@ -98,9 +98,7 @@ def find(paths: Iterable[str | os.PathLike[str]], formats: Sequence[Format]) -> 
     )
 
 
-def _add_if_trace(
-    folder: Path, formats: Sequence[Format], traces: dict[Path, Source], *, named: bool = False
-) -> bool:
+def _add_if_trace(folder: Path, formats: Sequence[Format], traces: dict[Path, Source], *, named: bool = False) -> bool:
     """Add a folder if all of it is one trace."""
     parser = sniffing.recognise_folder(folder, formats)
     if parser is None:
@@ -135,9 +133,7 @@ def _add_folder(
         _add_all(str(folder), below, formats, traces, skipped, found=bool(whole))
 
 
-def _files_below(
-    folder: Path, formats: Sequence[Format], traces: dict[Path, Source], whole: list[Path]
-) -> list[Path]:
+def _files_below(folder: Path, formats: Sequence[Format], traces: dict[Path, Source], whole: list[Path]) -> list[Path]:
     """Files below the first level. Folders that are traces are added instead, and listed in ``whole``."""
     files: list[Path] = []
     for root, folders, names in os.walk(folder):

@@ -220,7 +220,9 @@ def missing_notes(about: About, heights: dict[str, int]) -> list[Note]:
         text = f"There is no device work: {why}. Record with nsys profile --trace=cuda,nvtx."
         notes.append(Note("no-device-work", text))
     if not ranges:
-        why = "NVTX was not traced" if traced is not None and "NvtxEvents" not in traced else "no NVTX range is recorded"
+        why = (
+            "NVTX was not traced" if traced is not None and "NvtxEvents" not in traced else "no NVTX range is recorded"
+        )
         text = (
             f"Ops and stages are unknown: {why}. Record with nsys profile --trace=cuda,nvtx "
             "--pytorch=autograd-shapes-nvtx, or mark ranges in the program."

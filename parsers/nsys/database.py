@@ -49,7 +49,7 @@ def uri_of(path: Path) -> str:
         raise UnreadableTraceError(
             "export-unfinished",
             where=str(path),
-            why=f"{what} lies beside it ({beside.name}): an export or another program is still writing, or was stopped.",
+            why=f"{what} lies beside it ({beside.name}): a program is still writing it, or was stopped.",
             next_step="Let it finish, or export again: nsys export --type sqlite --force-overwrite true FILE.",
         )
     with path.open("rb") as file:

@@ -50,7 +50,8 @@ ARGUMENTS: Final[dict[str, dict[str, Argument]]] = {
     },
     "local memory per thread": {t.KERNEL: Argument(("localMemoryPerThread",), pl.col("localMemoryPerThread"))},
     "context": {
-        table: Argument(("contextId",), pl.col("contextId")) for table in (t.KERNEL, t.MEMCPY, t.MEMSET, t.SYNCHRONIZATION)
+        table: Argument(("contextId",), pl.col("contextId"))
+        for table in (t.KERNEL, t.MEMCPY, t.MEMSET, t.SYNCHRONIZATION)
     },
     "graph node id": {
         table: Argument(("graphNodeId",), pl.col("graphNodeId")) for table in (t.KERNEL, t.MEMCPY, t.MEMSET)
@@ -139,9 +140,7 @@ class LazyDetails(Mapping[str, pl.DataFrame]):
 
     def _domain_names(self, tables: Tables) -> pl.DataFrame:
         frame = tables.read(t.NVTX, ("globalTid", "domainId"))
-        keys = frame.select(
-            process=pl.col("globalTid") - pl.col("globalTid").mod(1 << 24), domain="domainId"
-        )
+        keys = frame.select(process=pl.col("globalTid") - pl.col("globalTid").mod(1 << 24), domain="domainId")
         known = pl.DataFrame(
             [(pid, domain, _json_text(name)) for (pid, domain), name in self._domains.items()],
             schema={"process": pl.Int64, "domain": pl.Int64, "value": pl.String},

@@ -87,8 +87,10 @@ def waits(frame: pl.DataFrame, owners: Owners) -> Part:
 
 
 def _on_own_device(frame: pl.DataFrame, owners: Owners) -> pl.DataFrame:
-    """Waits for events carry device 0 in every process (seen in exports of 2026): a process that works on one device
-    only waits for that one."""
+    """The device of a wait: that of its process, if it works on only one.
+
+    Waits for events carry device 0 in every process (seen in exports of 2026).
+    """
     worked = owners.ordinals_by_process()
     only = {pid: next(iter(ordinals)) for pid, ordinals in worked.items() if len(ordinals) == 1}
     if not only:
@@ -180,5 +182,3 @@ def device_of_kernel_pairs(frames: dict[str, pl.DataFrame]) -> set[tuple[int, in
             distinct = frames[table].select("globalPid", "deviceId").drop_nulls().unique()
             pairs |= {((pid >> 24) & 0xFFFFFF, ordinal) for pid, ordinal in distinct.iter_rows()}
     return pairs
-
-

@@ -1,4 +1,4 @@
-"""Host rows other than NVTX: runtime and driver calls, library calls, the operating system's, the profiler's own cost."""
+"""Host rows other than NVTX: calls of the CUDA runtime and driver, of libraries and the system, and overhead."""
 
 from __future__ import annotations
 

@@ -50,9 +50,7 @@ def to_timeline(reopen: Callable[[], Tables], path: Path, *, run: int, progress:
         tables.close()
 
 
-def _read(
-    tables: Tables, reopen: Callable[[], Tables], path: Path, *, run: int, progress: Progress | None
-) -> Timeline:
+def _read(tables: Tables, reopen: Callable[[], Tables], path: Path, *, run: int, progress: Progress | None) -> Timeline:
     about = read_about(tables)
     frames = _frames(tables, progress)
     available = {table: set(tables.columns(table)) for table in frames}
@@ -111,7 +109,7 @@ def _parts(
     parts: dict[str, Part] = {}
     inputs, thread_names = schema.INPUTS.empty(), {}
     for table in list(frames):
-        frame = _with_process(frames.pop(table), table, tables)
+        frame = _with_process(frames.pop(table), tables)
         if table == t.KERNEL:
             part = device_work.kernels(frame, names, owners)
         elif table == t.MEMCPY:
@@ -137,7 +135,7 @@ def _parts(
     return parts, inputs, thread_names
 
 
-def _with_process(frame: pl.DataFrame, table: str, tables: Tables) -> pl.DataFrame:
+def _with_process(frame: pl.DataFrame, tables: Tables) -> pl.DataFrame:
     """Device rows of exports without ``globalPid``: with one process in the export they are its."""
     if "globalPid" not in frame.columns or frame["globalPid"].null_count() < frame.height:
         return frame
@@ -167,7 +165,8 @@ def _notes(
         text = f"{lost:,} rows, fields or tables of the export could not be read ({kinds})."
         notes.append(Note("unreadable-events", text, Trust.LIMITED))
     if "duration-missing" in counts:
-        text = f"{counts['duration-missing'].n:,} device rows without an end count as instants: busy time is a lower bound."
+        number = counts["duration-missing"].n
+        text = f"{number:,} device rows without an end count as instants: busy time is a lower bound."
         notes.append(Note("duration-missing", text, Trust.LIMITED))
     if "open-range" in counts:
         text = f"{counts['open-range'].n:,} NVTX ranges were open when the recording ended; they last until its end."
@@ -207,7 +206,9 @@ def _joined(parts: list[Part], origin: int) -> dict[str, pl.Series]:
                 columns[name] = pl.Series(name, [], dtype=dtype)
             continue
         ready = [
-            pl.Series([None], dtype=dtype).new_from_index(0, part.height) if piece is None else piece.cast(dtype).alias("")
+            pl.Series([None], dtype=dtype).new_from_index(0, part.height)
+            if piece is None
+            else piece.cast(dtype).alias("")
             for piece, part in zip(pieces, parts, strict=True)
         ]
         columns[name] = pl.concat([piece.alias("") for piece in ready], rechunk=True)

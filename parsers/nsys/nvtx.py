@@ -83,8 +83,10 @@ def events(frame: pl.DataFrame, names: Names, owners: Owners) -> NvtxEvents:
     if part.open_end is not None:
         part.counts["open-range"] = Count(int(part.open_end.sum()), "a range that was open when the recording ended")
     inputs = _operators(part, frame["name"])
-    crossing = frame["endGlobalTid"].is_not_null() & (frame["endGlobalTid"] != frame["globalTid"]) & (
-        frame["endGlobalTid"] != 0
+    crossing = (
+        frame["endGlobalTid"].is_not_null()
+        & (frame["endGlobalTid"] != frame["globalTid"])
+        & (frame["endGlobalTid"] != 0)
     )
     threads = frame["globalTid"]
     if crossing.any():
@@ -127,9 +129,7 @@ def _operators(part: Part, texts: pl.Series) -> pl.DataFrame:
         .with_columns(emitted=pl.col("plain").str.len_bytes() < pl.col("text").str.len_bytes())
         .with_columns(
             op=pl.when("emitted")
-            .then(
-                pl.col("text").str.contains(r", seq = \d+|, sizes = \[") | pl.col("plain").str.contains(_OPERATOR)
-            )
+            .then(pl.col("text").str.contains(r", seq = \d+|, sizes = \[") | pl.col("plain").str.contains(_OPERATOR))
             .otherwise(pl.col("plain").str.contains(_PLAIN_OPERATOR)),
             dims=pl.when("emitted").then(pl.col("text").str.extract(r", sizes = (\[.*?\])(?:, input_op_ids = .*)?$")),
         )
@@ -152,9 +152,11 @@ def _operators(part: Part, texts: pl.Series) -> pl.DataFrame:
         keys = told["dims"].replace_strict(key_of, default=None, return_dtype=pl.UInt32)
         part.columns["inputs"] = keys.gather(at)
     texts_of = signatures.alias("dims")
-    return pl.DataFrame({"inputs": pl.Series(range(len(signatures)), dtype=pl.UInt32), "dims": texts_of}).with_columns(
-        *(pl.lit(None, pl.String).alias(name) for name in ("dtypes", "strides", "concrete"))
-    ).select(list(schema.INPUTS.dtypes))
+    return (
+        pl.DataFrame({"inputs": pl.Series(range(len(signatures)), dtype=pl.UInt32), "dims": texts_of})
+        .with_columns(*(pl.lit(None, pl.String).alias(name) for name in ("dtypes", "strides", "concrete")))
+        .select(list(schema.INPUTS.dtypes))
+    )
 
 
 def _is_sizes() -> pl.Expr:

@@ -17,9 +17,7 @@ if TYPE_CHECKING:
     from traceview.timeline import Timeline
 
 
-def read(
-    path: Path, *, run: int, progress: Callable[[float], None] | None, engine: str | None = None
-) -> Timeline:
+def read(path: Path, *, run: int, progress: Callable[[float], None] | None, engine: str | None = None) -> Timeline:
     """Read an export, or a raw report through ``nsys``.
 
     Args:

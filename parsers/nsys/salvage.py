@@ -40,9 +40,11 @@ def read(
     names = [*ints, *texts]
     selected = ", ".join(_quoted(name) for name in names)
     source = f"FROM {_quoted(table)} NOT INDEXED"
-    parts, error = _scan(connection, f"SELECT {selected} {source}", ints, texts, counts)  # noqa: S608
+    parts, error = _scan(connection, f"SELECT {selected} {source}", ints, texts, counts)
     if error is not None:
-        parts += _behind_the_damage(connection, table, selected, sum(part.height for part in parts), ints, texts, counts)
+        parts += _behind_the_damage(
+            connection, table, selected, sum(part.height for part in parts), ints, texts, counts
+        )
     schema = {**dict.fromkeys(ints, pl.Int64), **dict.fromkeys(texts, pl.String)}
     frame = pl.concat(parts) if parts else pl.DataFrame(schema=schema)
     if error is not None and not frame.height:

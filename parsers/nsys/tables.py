@@ -51,6 +51,9 @@ class Tables(Protocol):
     counts: dict[str, Count]
     """What reading skipped, repaired or doubted, by kind."""
 
+    def close(self) -> None:
+        """Let go of the export."""
+
     def names(self) -> Sequence[str]:
         """The names of all tables, as written in the export."""
 

@@ -25,7 +25,10 @@ def program(generation: str = "2026", **more) -> Export:
         one.now += rank * 1_000
         for _ in range(rank):
             one.call("cudaStreamIsCapturing_v10000")  # the ranks' numbers are the same, their meaning is not
-        with one.range("denoise", registered=True), one.op("aten::scaled_dot_product_attention", [[1, 8, 64, 64]] * 3 + [[]]):
+        with (
+            one.range("denoise", registered=True),
+            one.op("aten::scaled_dot_product_attention", [[1, 8, 64, 64]] * 3 + [[]]),
+        ):
             one.launch(FLASH, us=20)
         one.copy(5, kind=2, source=2, target=0, size=1 << 20)
         one.synchronize()

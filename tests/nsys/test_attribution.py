@@ -63,7 +63,10 @@ def test_a_launch_cut_away_leaves_the_kernel(tmp_path):
     rank.launch("inside")
     timeline = loaded(export, tmp_path)
     assert timeline.device_work["launch_id"].is_null().to_list() == [True, False]
-    assert "1 of 2 device events have no launch in the file" in {n.kind: n.text for n in timeline.report.notes}["work-without-launch"]
+    assert (
+        "1 of 2 device events have no launch in the file"
+        in {n.kind: n.text for n in timeline.report.notes}["work-without-launch"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -76,7 +79,9 @@ def test_one_visible_gpu_per_rank(generation, expected, tmp_path):
     export.process(1, A100, device=0).launch("a")
     export.process(2, H100, device=0).launch("b")
     timeline = loaded(export, tmp_path)
-    found = [(n, name and name.split()[1].split("-")[0]) for n, name in timeline.devices.select("ordinal", "name").rows()]
+    found = [
+        (n, name and name.split()[1].split("-")[0]) for n, name in timeline.devices.select("ordinal", "name").rows()
+    ]
     assert found == expected
     assert ("device-mapping" in {n.kind for n in timeline.report.notes}) is (generation == "2023")
     assert [one.events for one in busy(timeline)] == [1, 1]
@@ -95,7 +100,16 @@ def test_ordinals_follow_cuda_not_the_list(tmp_path):
     export = Export("2024")
     rank = export.process(5, None)
     for gpu_id, number, gpu in ((0, 1, A100), (1, 0, H100)):
-        export.add("TARGET_INFO_GPU", id=gpu_id, name=gpu.name, cuDevice=number, computeMajor=gpu.major, computeMinor=0, smCount=1, totalMemory=1)
+        export.add(
+            "TARGET_INFO_GPU",
+            id=gpu_id,
+            name=gpu.name,
+            cuDevice=number,
+            computeMajor=gpu.major,
+            computeMinor=0,
+            smCount=1,
+            totalMemory=1,
+        )
     rank.launch("k")
     assert loaded(export, tmp_path).devices.select("ordinal", "name").rows() == [(0, H100.name)]
 
@@ -155,12 +169,23 @@ def test_text_that_is_null_in_all_first_rows(tmp_path):
     export = Export()
     rank = export.process(1)
     for _ in range(70_000):
-        export.add("NVTX_EVENTS", start=rank.now, end=rank.now + 1, eventType=59, globalTid=rank.global_tid, textId=export.string("r"), domainId=0)
+        export.add(
+            "NVTX_EVENTS",
+            start=rank.now,
+            end=rank.now + 1,
+            eventType=59,
+            globalTid=rank.global_tid,
+            textId=export.string("r"),
+            domainId=0,
+        )
         rank.now += 2
     with rank.range("the last one"):
         pass
     timeline = loaded(export, tmp_path)
-    assert timeline.events["name"].cast(pl.String).value_counts().sort("count").rows() == [("the last one", 1), ("r", 70_000)]
+    assert timeline.events["name"].cast(pl.String).value_counts().sort("count").rows() == [
+        ("the last one", 1),
+        ("r", 70_000),
+    ]
 
 
 def test_open_ranges_end_with_the_recording(tmp_path):
@@ -188,7 +213,10 @@ def test_what_describes_and_is_no_event(tmp_path):
     with rank.range("ncclAllReduce", domain=1):
         pass
     timeline = loaded(export, tmp_path)
-    assert timeline.events.select(pl.col("kind", "name").cast(pl.String)).rows() == [("other", "a mark"), ("annotation", "ncclAllReduce")]
+    assert timeline.events.select(pl.col("kind", "name").cast(pl.String)).rows() == [
+        ("other", "a mark"),
+        ("annotation", "ncclAllReduce"),
+    ]
     assert timeline.threads["name"].to_list() == ["MPI Rank 3"]
     assert timeline.processes["rank"].to_list() == [3]
     assert timeline.report.counts["lost-nvtx-type"].n == 1
@@ -201,7 +229,16 @@ def test_a_range_across_threads_belongs_to_no_thread(tmp_path):
     start = rank.now
     with rank.op("aten::mm"):
         rank.launch("k")
-    export.add("NVTX_EVENTS", start=start - 5, end=rank.now + 9, eventType=60, globalTid=rank.global_tid, endGlobalTid=rank.global_tid + 1, text="async", domainId=0)
+    export.add(
+        "NVTX_EVENTS",
+        start=start - 5,
+        end=rank.now + 9,
+        eventType=60,
+        globalTid=rank.global_tid,
+        endGlobalTid=rank.global_tid + 1,
+        text="async",
+        domainId=0,
+    )
     timeline = loaded(export, tmp_path)
     across = timeline.events.filter(pl.col("name").cast(pl.String) == "async")
     assert across.select("thread", "process", "kind").rows() == [(None, 0, "annotation")]
@@ -217,9 +254,11 @@ def test_an_overlapping_range_hides_no_op(tmp_path):
         rank.launch("k")
     rank.launch("outside any op")
     rank.wait(5)
-    export.add("NVTX_EVENTS", start=start, end=rank.now, eventType=60, globalTid=rank.global_tid, text="overlap", domainId=0)
+    export.add(
+        "NVTX_EVENTS", start=start, end=rank.now, eventType=60, globalTid=rank.global_tid, text="overlap", domainId=0
+    )
     timeline = loaded(export, tmp_path)
-    ops = {name: op for name, op in timeline.device_work.select(pl.col("name").cast(pl.String), "op_id").rows()}
+    ops = dict(timeline.device_work.select(pl.col("name").cast(pl.String), "op_id").rows())
     assert str(timeline.events["name"][ops["k"]]) == "aten::mm"
     assert ops["outside any op"] is None
 
@@ -282,7 +321,17 @@ def test_waits_carry_the_device_that_the_process_uses(tmp_path):
     export = Export()
     rank = export.process(1, device=3)
     rank.launch("k")
-    export.add("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", start=rank.now, end=rank.now + 5, deviceId=0, contextId=1, streamId=NO_STREAM, correlationId=99, globalPid=rank.global_pid, syncType=1)
+    export.add(
+        "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
+        start=rank.now,
+        end=rank.now + 5,
+        deviceId=0,
+        contextId=1,
+        streamId=NO_STREAM,
+        correlationId=99,
+        globalPid=rank.global_pid,
+        syncType=1,
+    )
     timeline = loaded(export, tmp_path)
     assert timeline.devices.height == 1
     (stream,) = timeline.events.filter(pl.col("name").cast(pl.String) == "Event Sync")["stream"]
@@ -292,10 +341,19 @@ def test_waits_carry_the_device_that_the_process_uses(tmp_path):
 def test_library_calls_overhead_and_the_operating_system(tmp_path):
     export = Export()
     rank = export.process(1)
-    for table, name in (("CUBLAS_EVENTS", "cublasGemmEx"), ("OSRT_API", "ioctl"), ("PROFILER_OVERHEAD", "CUPTI Buffer flush")):
+    for table, name in (
+        ("CUBLAS_EVENTS", "cublasGemmEx"),
+        ("OSRT_API", "ioctl"),
+        ("PROFILER_OVERHEAD", "CUPTI Buffer flush"),
+    ):
         export.add(table, start=rank.now, end=rank.now + 10, globalTid=rank.global_tid, nameId=export.string(name))
         rank.wait(1)
-    same = {"start": rank.now, "end": rank.now + 5, "globalTid": rank.global_tid, "nameId": export.string("Lazy Function Loading")}
+    same = {
+        "start": rank.now,
+        "end": rank.now + 5,
+        "globalTid": rank.global_tid,
+        "nameId": export.string("Lazy Function Loading"),
+    }
     export.add("PROFILER_OVERHEAD", **same)
     export.add("CUPTI_ACTIVITY_KIND_OVERHEAD", **same)
     timeline = loaded(export, tmp_path)
@@ -309,7 +367,16 @@ def test_cuda_events_without_a_time_are_counted(tmp_path):
     rank = export.process(1)
     rank.launch("k")
     for timestamp in (0, rank.now):
-        export.add("CUPTI_ACTIVITY_KIND_CUDA_EVENT", deviceId=0, contextId=1, streamId=7, correlationId=5, globalPid=rank.global_pid, eventId=1, timestamp=timestamp)
+        export.add(
+            "CUPTI_ACTIVITY_KIND_CUDA_EVENT",
+            deviceId=0,
+            contextId=1,
+            streamId=7,
+            correlationId=5,
+            globalPid=rank.global_pid,
+            eventId=1,
+            timestamp=timestamp,
+        )
     timeline = loaded(export, tmp_path)
     assert names(timeline, "other") == ["CUDA event"]
     assert timeline.report.counts["event-without-time"].n == 1
@@ -349,7 +416,14 @@ def test_impossible_times_are_counted(tmp_path):
     rank = export.process(1)
     for _ in range(5):
         rank.launch("k")
-    place = {"deviceId": 0, "contextId": 1, "streamId": 7, "correlationId": 77, "globalPid": rank.global_pid, "demangledName": export.string("bad")}
+    place = {
+        "deviceId": 0,
+        "contextId": 1,
+        "streamId": 7,
+        "correlationId": 77,
+        "globalPid": rank.global_pid,
+        "demangledName": export.string("bad"),
+    }
     for start, end in ((10, 5), (2**62, 2**62 + 1), (None, 5), (0, 0), (-(2**63), 2**63 - 1)):
         export.add("CUPTI_ACTIVITY_KIND_KERNEL", start=start, end=end, **place)
     timeline = loaded(export, tmp_path)

@@ -55,7 +55,12 @@ def test_busy_and_span(nsys, name, expected):
 
 @pytest.mark.parametrize(
     ("name", "count", "without_launch"),
-    [("mfu-2gpu-before", 4010, 24), ("fastvideo-2gpu-h100-1s", 3442, 1810), ("cloverleaf-a100", 1312, 0), ("saxpy-mpi-a100", 5, 0)],
+    [
+        ("mfu-2gpu-before", 4010, 24),
+        ("fastvideo-2gpu-h100-1s", 3442, 1810),
+        ("cloverleaf-a100", 1312, 0),
+        ("saxpy-mpi-a100", 5, 0),
+    ],
 )
 def test_kernels_and_their_launches(nsys, name, count, without_launch):
     rows = kernels(nsys(name))
@@ -151,9 +156,7 @@ def test_projection_against_sql(corpus, nsys, name):
     connection.close()
     ranges = timeline.events.filter(pl.col("kind").is_in(["annotation", "op"]) & pl.col("thread").is_not_null())
     work = timeline.device_work.filter(pl.col("kind") != "memset")["id"]
-    kept = timeline.events.with_columns(
-        launch_id=pl.when(pl.col("id").is_in(work.implode())).then("launch_id")
-    )
+    kept = timeline.events.with_columns(launch_id=pl.when(pl.col("id").is_in(work.implode())).then("launch_id"))
     from dataclasses import replace
 
     projected = project(replace(timeline, events=kept), ranges["id"])

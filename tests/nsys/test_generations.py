@@ -12,11 +12,26 @@ from sample_traces.nsys_authoring import GENERATIONS, UNIX_START_NS
 from traceview.linking import finish
 from traceview.parsers.nsys.reader import read
 
-KEYS = ("start_ns", "dur_ns", "kind", "name", "process", "thread", "device", "stream", "correlation", "launch_id", "op_id", "bytes")
+KEYS = (
+    "start_ns",
+    "dur_ns",
+    "kind",
+    "name",
+    "process",
+    "thread",
+    "device",
+    "stream",
+    "correlation",
+    "launch_id",
+    "op_id",
+    "bytes",
+)
 
 
 def rows(timeline):
-    return timeline.events.select(pl.col(KEYS[2:4]).cast(pl.String), *(k for k in KEYS if k not in ("kind", "name"))).rows()
+    return timeline.events.select(
+        pl.col(KEYS[2:4]).cast(pl.String), *(k for k in KEYS if k not in ("kind", "name"))
+    ).rows()
 
 
 @pytest.mark.parametrize("generation", GENERATIONS)

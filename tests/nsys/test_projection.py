@@ -20,15 +20,30 @@ def brute(trace):
             if work["device"] is None or work["launch_id"] is None:
                 continue
             call = rows[work["launch_id"]]
-            inside = one["start_ns"] <= call["start_ns"] and call["start_ns"] + call["dur_ns"] <= one["start_ns"] + one["dur_ns"]
+            inside = (
+                one["start_ns"] <= call["start_ns"]
+                and call["start_ns"] + call["dur_ns"] <= one["start_ns"] + one["dur_ns"]
+            )
             if call["thread"] == one["thread"] and inside:
-                found.setdefault((one["id"], work["device"]), []).append((work["start_ns"], work["start_ns"] + work["dur_ns"]))
+                found.setdefault((one["id"], work["device"]), []).append(
+                    (work["start_ns"], work["start_ns"] + work["dur_ns"])
+                )
     result = []
     for (key, device), spans in sorted(found.items()):
         covered = set()
         for start, end in spans:
             covered.update(range(start // 500, end // 500))
-        result.append((key, device, len(spans), min(s for s, _ in spans), max(e for _, e in spans), sum(e - s for s, e in spans), 500 * len(covered)))
+        result.append(
+            (
+                key,
+                device,
+                len(spans),
+                min(s for s, _ in spans),
+                max(e for _, e in spans),
+                sum(e - s for s, e in spans),
+                500 * len(covered),
+            )
+        )
     return result
 
 
@@ -43,7 +58,16 @@ def traces(draw):
         events.append(launch(at, number, thread=thread, process=0))
         for _ in range(draw(st.integers(0, 2))):
             start = at + 1 + draw(half)
-            events.append(kernel("k", start, start + draw(half) + 0.5, number, device=draw(st.integers(0, 1)), stream=draw(st.integers(0, 3))))
+            events.append(
+                kernel(
+                    "k",
+                    start,
+                    start + draw(half) + 0.5,
+                    number,
+                    device=draw(st.integers(0, 1)),
+                    stream=draw(st.integers(0, 3)),
+                )
+            )
     for _ in range(draw(st.integers(0, 6))):
         start = draw(half)
         events.append(host("annotation", "r", start, start + draw(half), thread=draw(st.integers(0, 1)), process=0))
@@ -69,15 +93,18 @@ def test_chosen_ranges_and_a_long_thread():
     events += [host("op", "aten::mm", 400, 3000), host("annotation", "all", 0, 9000)]
     trace = timeline(*events)
     chosen = trace.events.filter(pl.col("kind") == "op")["id"]
-    assert project(trace, chosen).rows() == [r for r in brute_of(trace, chosen)]
+    assert project(trace, chosen).rows() == brute_of(trace, chosen)
     ((_, _, count, *_),) = project(trace).rows()
     assert count == 1000
 
 
 def brute_of(trace, ids):
     as_ranges = trace.events.with_columns(
-        kind=pl.when(pl.col("id").is_in(ids.implode())).then(pl.lit("annotation", trace.events.schema["kind"]))
-        .when(pl.col("kind") == "annotation").then(pl.lit("other", trace.events.schema["kind"])).otherwise("kind")
+        kind=pl.when(pl.col("id").is_in(ids.implode()))
+        .then(pl.lit("annotation", trace.events.schema["kind"]))
+        .when(pl.col("kind") == "annotation")
+        .then(pl.lit("other", trace.events.schema["kind"]))
+        .otherwise("kind")
     )
     return brute(type("T", (), {"events": as_ranges})())
 

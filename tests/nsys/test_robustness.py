@@ -99,10 +99,13 @@ def test_a_damaged_page_costs_its_rows(engine, tmp_path, monkeypatch):
     # Damage a leaf in the middle of the kernel table: leaves of a table start with byte 13.
     data = bytearray(path.read_bytes())
     with sqlite3.connect(path) as connection:
-        (root,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'CUPTI_ACTIVITY_KIND_KERNEL'").fetchone()
+        (root,) = connection.execute(
+            "SELECT rootpage FROM sqlite_master WHERE name = 'CUPTI_ACTIVITY_KIND_KERNEL'"
+        ).fetchone()
     connection.close()
     first = (root - 1) * 4096
-    children = [int.from_bytes(data[first + (at := int.from_bytes(data[first + 12 + 2 * i : first + 14 + 2 * i], "big")) :][:4], "big") for i in range(20)]
+    cells = [int.from_bytes(data[first + 12 + 2 * i : first + 14 + 2 * i], "big") for i in range(20)]
+    children = [int.from_bytes(data[first + cell : first + cell + 4], "big") for cell in cells]
     page = (children[10] - 1) * 4096
     data[page : page + 4096] = b"\xff" * 4096
     path.write_bytes(data)
@@ -118,7 +121,9 @@ def test_text_where_numbers_belong(author, tmp_path):
     path = author().write_sqlite(tmp_path / "a.sqlite")
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE k AS SELECT * FROM CUPTI_ACTIVITY_KIND_KERNEL")
-        connection.execute("UPDATE k SET streamId = 'seven', start = CAST(start AS TEXT), end = end + 0.0 WHERE rowid = 1")
+        connection.execute(
+            "UPDATE k SET streamId = 'seven', start = CAST(start AS TEXT), end = end + 0.0 WHERE rowid = 1"
+        )
         connection.execute("DROP TABLE CUPTI_ACTIVITY_KIND_KERNEL")
         connection.execute("CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL AS SELECT * FROM k")
     connection.close()
@@ -148,7 +153,9 @@ def test_views_triggers_and_virtual_tables_are_never_touched(author, tmp_path):
 def test_generated_columns_are_not_computed(author, tmp_path):
     path = author().write_sqlite(tmp_path / "a.sqlite")
     with sqlite3.connect(path) as connection:
-        connection.execute("CREATE TABLE OSRT_API (start INTEGER, globalTid INTEGER, nameId INTEGER, end INTEGER GENERATED ALWAYS AS (length(zeroblob(50000000))) VIRTUAL)")
+        connection.execute(
+            "CREATE TABLE OSRT_API (start INTEGER, globalTid INTEGER, nameId INTEGER, end INTEGER GENERATED ALWAYS AS (length(zeroblob(50000000))) VIRTUAL)"
+        )
         connection.execute("INSERT INTO OSRT_API (start, globalTid, nameId) VALUES (1, 2, 3)")
     connection.close()
     assert traceview.load(path).device_work.height == 4
@@ -247,7 +254,10 @@ def test_a_raw_report_is_exported_once_and_without_private_facts(report, author,
     nsys_authoring.COLUMNS.setdefault("ProcessStreams", ("globalPid", "filenameId", "contentId"))
     ready = export.write_sqlite(tmp_path / "ready.db")
     log = tmp_path / "calls"
-    fake_nsys(tmp_path / "bin", f"open({str(log)!r}, 'a').write(' '.join(sys.argv[1:]) + chr(10))\nshutil.copy({str(ready)!r}, sys.argv[sys.argv.index('--output') + 1])")
+    fake_nsys(
+        tmp_path / "bin",
+        f"open({str(log)!r}, 'a').write(' '.join(sys.argv[1:]) + chr(10))\nshutil.copy({str(ready)!r}, sys.argv[sys.argv.index('--output') + 1])",
+    )
     seen = []
     first = traceview.load(report, progress=seen.append)
     assert first.device_work.height == 4
@@ -293,7 +303,9 @@ def test_the_command_ends_with_2_and_one_line(command, tmp_path):
     path = tmp_path / "run.nsys-rep"
     path.write_bytes(RAW)
     environment = {**os.environ, "PATH": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
-    done = subprocess.run([str(PROGRAM), command, str(path)], capture_output=True, text=True, env=environment, check=False)
+    done = subprocess.run(
+        [str(PROGRAM), command, str(path)], capture_output=True, text=True, env=environment, check=False
+    )
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr.count("\n") == 1
@@ -302,7 +314,11 @@ def test_the_command_ends_with_2_and_one_line(command, tmp_path):
 
 def test_nothing_private_is_shown(author, tmp_path):
     export = author()
-    for name, value in (("PROCESS_0:ENVIRONMENT_VARIABLE", "HF_TOKEN=secret"), ("COMMAND_LINE", "python secret.py"), ("USER", "secret")):
+    for name, value in (
+        ("PROCESS_0:ENVIRONMENT_VARIABLE", "HF_TOKEN=secret"),
+        ("COMMAND_LINE", "python secret.py"),
+        ("USER", "secret"),
+    ):
         export.add("META_DATA_CAPTURE", name=name, value=value)
     export.add("TARGET_INFO_SYSTEM_ENV", name="Hostname", value="secret")
     export.add("DIAGNOSTIC_EVENT", severity=2, text="cannot write /home/secret/x")
@@ -311,6 +327,8 @@ def test_nothing_private_is_shown(author, tmp_path):
     timeline = traceview.load(path)
     assert "secret" not in repr((timeline.runs, timeline.report, timeline.processes.rows(), timeline.threads.rows()))
     for command in ("report", "kernels", "check-dispatch", "explain"):
-        done = subprocess.run([str(PROGRAM), command, str(path), "--format", "json"], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [str(PROGRAM), command, str(path), "--format", "json"], capture_output=True, text=True, check=False
+        )
         assert done.returncode == 0
         assert "secret" not in done.stdout + done.stderr

@@ -29,6 +29,9 @@ def test_not_recorded_capability() -> None:
 
 
 def test_a_remark_where_copies_fill_the_busy_time() -> None:
-    rows = [*ran("aten::mm", SGEMM, 0, 10, 1), *ran("aten::copy_", "Memcpy HtoD (Pinned -> Device)", 20, 2_000, 3, kind="memcpy")]
+    rows = [
+        *ran("aten::mm", SGEMM, 0, 10, 1),
+        *ran("aten::copy_", "Memcpy HtoD (Pinned -> Device)", 20, 2_000, 3, kind="memcpy"),
+    ]
     (finding,) = found("TV202", *rows)
     assert finding.severity == "info"

@@ -37,8 +37,10 @@ def kernel_generation() -> pl.Expr:
 
 
 def least_capability() -> pl.Expr:
-    """Compute capability times ten: the recorded one, else what a kernel's name proves, as code for 8.0 runs on nothing
-    older. Some formats leave the device undescribed. Null if neither tells."""
+    """Compute capability times ten: the recorded one, else the least that a name proves; null if neither tells.
+
+    Code for 8.0 runs on nothing older, and some recordings leave the device undescribed.
+    """
     return pl.coalesce(pl.col("nvidia_cc"), kernel_generation())
 
 

@@ -2,8 +2,8 @@
 
 What it finds
     fp32 matrix products on kernels without tensor-core instructions (``sgemm``, ``ffma``) on compute capability 8.0 or
-    later, which could multiply in TF32: 2 % or more of the busy time, or, as a remark, a fifth of all kernels where copies
-    fill the busy time.
+    later, which could multiply in TF32: 2 % or more of the busy time, or, as a remark, a fifth of all kernels where
+    copies fill the busy time.
 
 Why it costs
     The fp32 units of an A100 reach an eighth of its TF32 rate. PyTorch uses TF32 for matrix products only when asked
