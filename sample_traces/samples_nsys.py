@@ -24,11 +24,11 @@ SHOWS: Final = (
     "Two ranks in one file, each calling its GPU 0; a mask made PyTorch run its math path, and NVTX sizes say why."
 )
 LOOK: Final = (
-    "Both ranks have a GPU of their own under the number 0 (one visible GPU each), and the same correlation numbers. In "
-    "`denoise` a mask of 2 x 8 x 1024 x 1024 is passed: FlashAttention takes no mask, and math ran. The ranges carry "
-    "sizes and no dtypes, as `emit_nvtx(record_shapes=True)` writes them, so rules about dtypes stay *not recorded*. "
-    "`text_encoder` got FlashAttention-2. The last part of each rank replays a CUDA graph traced node by node: four "
-    "attention kernels, one launch, no op."
+    "Both ranks have a GPU of their own under the number 0 (one visible GPU each), and the same correlation numbers. "
+    "In `denoise` a mask of 2 x 8 x 1024 x 1024 is passed: FlashAttention takes no mask, and math ran. The ranges "
+    "carry sizes and no dtypes, as `emit_nvtx(record_shapes=True)` writes them, so rules about dtypes stay *not "
+    "recorded*. `text_encoder` got FlashAttention-2. The last part of each rank replays a CUDA graph traced node by "
+    "node: four attention kernels, one launch, no op."
 )
 
 
@@ -117,9 +117,10 @@ def note(table: dict[str, Any]) -> str:
     )
     return (
         f"# {FILE.removesuffix('.sqlite')}\n\n**Authored, not measured.** {SHOWS}\n\n"
-        "Written by `sample_traces/make_authored.py` with the builder in `sample_traces/nsys_authoring.py`; no GPU was "
-        "involved. The tables and columns are those of Nsight Systems (schema 3.25), the kernel names are those of real "
-        "recordings, the times are chosen. The file says so itself in `META_DATA_EXPORT`, key `TRACEVIEW_AUTHORED`.\n\n"
+        "Written by `sample_traces/make_authored.py` with the builder in `sample_traces/nsys_authoring.py`; no GPU "
+        "was involved. The tables and columns are those of Nsight Systems (schema 3.25), the kernel names are those "
+        "of real recordings, the times are chosen. The file says so itself in `META_DATA_EXPORT`, key "
+        "`TRACEVIEW_AUTHORED`.\n\n"
         f"## What to look at\n\n{LOOK}\n\n## The right answers\n\n"
         f"Also in `{FILE.removesuffix('.sqlite')}.truth.json`, which the tests read.\n\n{rows}\n"
     )

@@ -108,6 +108,7 @@ class Database:
         except sqlite3.Error as error:
             raise self._refusal(error) from None
         self._columns: dict[str, list[str]] = {}
+        self._rows: dict[str, int] = {}
 
     def _connected(self) -> sqlite3.Connection:
         try:
@@ -172,8 +173,11 @@ class Database:
 
     def rows(self, table: str) -> int:
         """See :class:`traceview.parsers.nsys.tables.Tables`; of a damaged table the number that its last row states."""
-        if not self.columns(table):
-            return 0
+        if table not in self._rows:
+            self._rows[table] = self._counted(table) if self.columns(table) else 0
+        return self._rows[table]
+
+    def _counted(self, table: str) -> int:
         name = quoted(self._tables[table])
         for query in (f"SELECT count(*) FROM {name}", f"SELECT max(rowid) FROM {name}"):  # noqa: S608
             try:

@@ -56,7 +56,7 @@ def _read(tables: Tables, reopen: Callable[[], Tables], path: Path, *, run: int,
     available = {table: set(tables.columns(table)) for table in frames}
     names = Names(tables, [frame[name] for frame in frames.values() for name in _NAME_IDS if name in frame.columns])
     owners = Owners(read_gpus(tables, device_work.device_of_kernel_pairs(frames)))
-    domains = nvtx.domains(tables) if t.NVTX in frames else {}
+    domains = nvtx.domains(frames[t.NVTX], names) if t.NVTX in frames else {}
     parts, inputs, thread_names = _parts(frames, names, owners, tables)
     counts = _counts(tables, names, about, parts)
     owners.add_idle_devices()

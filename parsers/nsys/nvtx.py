@@ -23,7 +23,6 @@ from traceview.timeline import Count
 if TYPE_CHECKING:
     from traceview.parsers.nsys.identity import Owners
     from traceview.parsers.nsys.names import Names
-    from traceview.parsers.nsys.tables import Tables
 
 INTS: Final = ("start", "end", "eventType", "globalTid", "endGlobalTid", "textId", "domainId")
 TEXTS: Final = ("text",)
@@ -166,14 +165,10 @@ def _is_sizes() -> pl.Expr:
     )
 
 
-def domains(tables: Tables) -> dict[tuple[int, int], str]:
+def domains(frame: pl.DataFrame, names: Names) -> dict[tuple[int, int], str]:
     """``(globalPid, domainId)`` to the name that the program gave the domain; the default domain 0 has none."""
-    frame = tables.read(t.NVTX, ("eventType", "globalTid", "domainId", "textId"), ("text",))
-    rows = frame.filter(pl.col("eventType") == DOMAIN_NAME)
-    strings = tables.read(t.STRINGS, ("id",), ("value",)) if rows["textId"].drop_nulls().len() else None
-    registered = dict(strings.iter_rows()) if strings is not None else {}
+    rows = frame.filter(pl.col("eventType") == DOMAIN_NAME).drop_nulls(["globalTid", "domainId"])
     return {
-        (row["globalTid"] & ~0xFFFFFF, row["domainId"]): row["text"] or registered.get(row["textId"]) or ""
+        (row["globalTid"] & ~0xFFFFFF, row["domainId"]): row["text"] or names.text(row["textId"]) or ""
         for row in rows.iter_rows(named=True)
-        if row["globalTid"] is not None and row["domainId"] is not None
     }

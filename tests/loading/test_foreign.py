@@ -53,6 +53,7 @@ def packed(kind):
 PLANE = message((1, 2), (2, b"/device:TPU:0"), (3, message((2, b"XLA Ops"))))
 DAMAGED_PLANE = message((1, PLANE))[:20] + "\ufffd".encode() * 40
 
+
 def cut(data):
     return data[: len(data) * 2 // 3]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from authored_timeline import kernel
 from rules.rule_case import found, ran
 
 SGEMM = "ampere_sgemm_128x64_nn"
@@ -29,9 +30,8 @@ def test_not_recorded_capability() -> None:
 
 
 def test_a_remark_where_copies_fill_the_busy_time() -> None:
-    rows = [
-        *ran("aten::mm", SGEMM, 0, 10, 1),
-        *ran("aten::copy_", "Memcpy HtoD (Pinned -> Device)", 20, 2_000, 3, kind="memcpy"),
-    ]
-    (finding,) = found("TV202", *rows)
+    copy = kernel("Memcpy HtoD (Pinned -> Device)", 20, 2_000, kind="memcpy")
+    (finding,) = found("TV202", *ran("aten::mm", SGEMM, 0, 10, 1), copy)
     assert finding.severity == "info"
+    other = kernel("vectorized_elementwise_kernel", 20, 2_000)
+    assert found("TV202", *ran("aten::mm", SGEMM, 0, 10, 1), other) == []
