@@ -148,7 +148,7 @@ def _sqlite_tables(probe: Probe) -> frozenset[str]:
             return frozenset(name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type='table'"))
         finally:
             database.close()
-    except sqlite3.Error:
+    except (sqlite3.Error, UnicodeDecodeError):  # SQLite quotes damaged text in its messages
         return frozenset()
 
 

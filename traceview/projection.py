@@ -16,8 +16,6 @@ from traceview import intervals
 from traceview.schema import Column, FrameSchema
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from traceview.timeline import Timeline
 
 PROJECTION: Final = FrameSchema(
@@ -34,8 +32,8 @@ PROJECTION: Final = FrameSchema(
     ),
 )
 
-_BLOCK: Final = 256
-"""Work per block of the two-level search for first starts and last ends."""
+_PAIRS: Final = 1_000_000
+"""Pairs of a range and work that are looked at in one go."""
 
 
 def project(timeline: Timeline, ranges: pl.Series | None = None) -> pl.DataFrame:
@@ -73,53 +71,42 @@ def project(timeline: Timeline, ranges: pl.Series | None = None) -> pl.DataFrame
 def _projected(ranges: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
     """Ranges of one thread, and work on one device that this thread launched."""
     work = work.sort("call_ns", "call_end_ns")
-    call, call_end = work["call_ns"].to_numpy(), work["call_end_ns"].to_numpy()
-    # A call inside another one ends first; what counts is where a stretch of calls is over.
-    reach = np.maximum.accumulate(call_end)
-    start, end = ranges["start_ns"].to_numpy(), ranges["end_ns"].to_numpy()
-    first = np.searchsorted(call, start, side="left")
-    stop = np.maximum(np.searchsorted(reach, end, side="right"), first)
-    # Calls that reach past the range while a later one does not: nested calls at its end, one or two rows.
-    limit = np.searchsorted(call, end, side="right")
-    own_start, own_end = work["start_ns"].to_numpy(), work["end_ns"].to_numpy()
-    ragged = np.flatnonzero(limit > stop)
-    ragged = ragged[[bool((call_end[stop[r] : limit[r]] <= end[r]).any()) for r in ragged]]
-    some = np.flatnonzero((stop > first) | np.isin(np.arange(len(first)), ragged))
-    rows = []
-    sums = np.concatenate(([0], np.cumsum(own_end - own_start)))
-    lows, highs = _Extremes(own_start, np.minimum), _Extremes(own_end, np.maximum)
-    uneven = set(ragged.tolist())
-    for at in some:
-        lo, hi = int(first[at]), int(stop[at])
-        if at in uneven:
-            inside = np.flatnonzero(call_end[lo : limit[at]] <= end[at]) + lo
-            s, e = own_start[inside], own_end[inside]
-            rows.append((len(inside), int(s.min()), int(e.max()), int((e - s).sum()), intervals.total(*_merged(s, e))))
-        else:
-            busy = intervals.total(*_merged(own_start[lo:hi], own_end[lo:hi]))
-            rows.append((hi - lo, lows.over(lo, hi), highs.over(lo, hi), int(sums[hi] - sums[lo]), busy))
-    names = ("count", "start_ns", "end_ns", "sum_ns", "busy_ns")
-    frame = pl.DataFrame(rows, schema=dict.fromkeys(names, pl.Int64), orient="row")
-    return frame.with_columns(id=ranges["id"].gather(pl.Series(some.astype(np.uint32))))
+    calls = work["call_ns"].to_numpy()
+    first = np.searchsorted(calls, ranges["start_ns"].to_numpy(), side="left")
+    stop = np.maximum(np.searchsorted(calls, ranges["end_ns"].to_numpy(), side="right"), first)
+    ids, parts = ranges["id"].to_numpy(), [PROJECTION.empty().drop("device")]
+    # Pairs of a range and work in it, so many at a time that they fit in memory whatever the ranges are.
+    if not (stop > first).any():
+        return parts[0]
+    bounds = np.searchsorted(np.cumsum(stop - first), np.arange(0, int((stop - first).sum()), _PAIRS), side="left")
+    for low, high in zip(bounds, [*bounds[1:], len(ids)], strict=True):
+        counts = (stop - first)[low:high]
+        owner = np.repeat(np.arange(low, high), counts)
+        member = (
+            np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts) + np.repeat(first[low:high], counts)
+        )
+        pairs = work[pl.Series(member)].with_columns(
+            id=pl.Series(ids[owner]), limit_ns=ranges["end_ns"].gather(pl.Series(owner))
+        )
+        pairs = pairs.filter(pl.col("call_end_ns") <= pl.col("limit_ns"))
+        parts.append(_summed(pairs))
+    return pl.concat(parts)
 
 
-def _merged(starts: NDArray[np.int64], ends: NDArray[np.int64]) -> intervals.IntervalSet:
-    return intervals.merge(starts, ends)
-
-
-class _Extremes:
-    """Smallest or largest value of a stretch, from the extremes of blocks and the ragged ends."""
-
-    def __init__(self, values: NDArray[np.int64], pick: np.ufunc) -> None:
-        self._values, self._pick = values, pick
-        self._blocks = pick.reduceat(values, np.arange(0, len(values), _BLOCK)) if len(values) else values
-
-    def over(self, first: int, stop: int) -> int:
-        """The extreme of ``values[first:stop]``, which is not empty."""
-        low, high = -(-first // _BLOCK), stop // _BLOCK
-        if low >= high:
-            return int(self._pick.reduce(self._values[first:stop]))
-        parts = [
-            self._values[first : low * _BLOCK], self._blocks[low:high], self._values[high * _BLOCK : stop]
-        ]  # fmt: skip
-        return int(self._pick.reduce(np.concatenate(parts)))
+def _summed(pairs: pl.DataFrame) -> pl.DataFrame:
+    """One row per range of some pairs."""
+    if not pairs.height:
+        return PROJECTION.empty().drop("device")
+    group = pairs["id"].rank("dense").cast(pl.Int64) - 1
+    busy = intervals.grouped_total(group.to_numpy(), pairs["start_ns"].to_numpy(), pairs["end_ns"].to_numpy())
+    return (
+        pairs.group_by("id")
+        .agg(
+            count=pl.len().cast(pl.Int64),
+            start_ns=pl.col("start_ns").min(),
+            end_ns=pl.col("end_ns").max(),
+            sum_ns=(pl.col("end_ns") - pl.col("start_ns")).sum(),
+        )
+        .sort("id")
+        .with_columns(busy_ns=pl.Series(busy, dtype=pl.Int64))
+    )

@@ -30,9 +30,10 @@ def read(uri: str, table: str, ints: Sequence[str], texts: Sequence[str]) -> pl.
     """
     import adbc_driver_sqlite.dbapi as driver
 
-    # A text column that is null in the first rows would be taken for integers; an empty text is no null, so a blank
-    # stands for null and is taken back.
-    columns = [_quoted(name) for name in ints] + [f"ifnull({_quoted(name)}, '') AS {_quoted(name)}" for name in texts]
+    # A text column that is null in the first rows would be taken for integers: a blank stands for null and is taken
+    # back. The driver does not look whether text is UTF-8, so it delivers bytes, and Polars looks.
+    columns = [_quoted(name) for name in ints]
+    columns += [f"ifnull(CAST({_quoted(name)} AS BLOB), x'') AS {_quoted(name)}" for name in texts]
     query = f"SELECT {', '.join(columns)} FROM {_quoted(table)} NOT INDEXED"  # noqa: S608
     try:
         with driver.connect(uri) as connection:
@@ -42,9 +43,13 @@ def read(uri: str, table: str, ints: Sequence[str], texts: Sequence[str]) -> pl.
             frame = _run(connection, query)
     except (driver.Error, pl.exceptions.PolarsError, pl.exceptions.PanicException, ValueError, OSError):
         return None
-    if any(frame.schema[name] != pl.Int64 for name in ints) or any(frame.schema[name] != pl.String for name in texts):
+    if any(frame.schema[name] != pl.Int64 for name in ints) or any(frame.schema[name] != pl.Binary for name in texts):
         return None
-    return frame.with_columns(pl.when(pl.col(name) != "").then(pl.col(name)) for name in texts)
+    try:
+        decoded = frame.with_columns(pl.col(name).cast(pl.String) for name in texts)
+    except pl.exceptions.ComputeError:  # not UTF-8
+        return None
+    return decoded.with_columns(pl.when(pl.col(name) != "").then(pl.col(name)) for name in texts)
 
 
 def _run(connection: Any, query: str) -> pl.DataFrame:

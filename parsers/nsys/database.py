@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from traceview.errors import UnreadableTraceError
 from traceview.parsers.nsys import adbc, salvage
-from traceview.parsers.nsys.tables import completed, empty, newest
+from traceview.parsers.nsys.tables import DATABASE_ERRORS, completed, empty, newest
 from traceview.timeline import Count
 
 if TYPE_CHECKING:
@@ -66,15 +66,32 @@ def _has_content(path: Path) -> bool:
         return False
 
 
-def connect(uri: str) -> sqlite3.Connection:
+class Decoder:
+    """Turns stored text into a string; damaged text must not stop the reader, and is counted."""
+
+    def __init__(self) -> None:
+        self.damaged = 0
+        self.example = ""
+
+    def __call__(self, raw: bytes) -> str:
+        """The text of some stored bytes."""
+        try:
+            return raw.decode("utf-8")
+        except UnicodeDecodeError:
+            self.damaged += 1
+            text = raw.decode("utf-8", "replace")
+            self.example = self.example or text[:60]
+            return text
+
+
+def connect(uri: str, decoder: Decoder | None = None) -> sqlite3.Connection:
     """A connection that can only read plain data."""
     connection = sqlite3.connect(uri, uri=True, timeout=LOCK_WAIT_S, check_same_thread=False)
     try:
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_TEXT)
         for pragma in ("trusted_schema=OFF", "query_only=ON", "cell_size_check=ON", "mmap_size=0"):
             connection.execute(f"PRAGMA {pragma}")
-        # Damaged text must not stop the reader.
-        connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
+        connection.text_factory = decoder or Decoder()
     except BaseException:
         connection.close()
         raise
@@ -102,17 +119,18 @@ class Database:
         self.counts: dict[str, Count] = {}
         self._adbc = adbc.AVAILABLE if engine is None else engine == "adbc"
         self._uri = uri_of(path)
+        self._decoder = Decoder()
         try:
             self._connection = self._connected()
             self._tables = newest(self._plain_tables())
-        except sqlite3.Error as error:
+        except DATABASE_ERRORS as error:
             raise self._refusal(error) from None
         self._columns: dict[str, list[str]] = {}
         self._rows: dict[str, int] = {}
 
     def _connected(self) -> sqlite3.Connection:
         try:
-            connection = connect(self._uri)
+            connection = connect(self._uri, self._decoder)
             connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         except sqlite3.OperationalError as error:
             # A file system without locks (NFS, Lustre) cannot say whether somebody writes; reading is still possible.
@@ -121,7 +139,7 @@ class Database:
             if not any(word in str(error) for word in ("disk I/O", "unable to open")):
                 raise
             self._uri += "&immutable=1"
-            connection = connect(self._uri)
+            connection = connect(self._uri, self._decoder)
         return connection
 
     def _plain_tables(self) -> list[str]:
@@ -132,8 +150,8 @@ class Database:
             if isinstance(name, str) and isinstance(sql, str) and not sql.upper().startswith("CREATE VIRTUAL")
         ]
 
-    def _refusal(self, error: sqlite3.Error) -> UnreadableTraceError:
-        text = str(error)
+    def _refusal(self, error: Exception) -> UnreadableTraceError:
+        text = str(error) if isinstance(error, sqlite3.Error) else "its description of tables is damaged"
         again = "Export it again: nsys export --type sqlite --force-overwrite true FILE."
         if "locked" in text:
             return UnreadableTraceError(
@@ -167,7 +185,7 @@ class Database:
                 found = self._connection.execute(f"PRAGMA table_info({quoted(self._tables.get(table, table))})")
                 # Generated columns are not in this list: they are expressions of whoever wrote the file.
                 self._columns[table] = [row[1] for row in found] if table in self._tables else []
-            except sqlite3.Error:
+            except DATABASE_ERRORS:
                 self._columns[table] = []
         return self._columns[table]
 
@@ -182,7 +200,7 @@ class Database:
         for query in (f"SELECT count(*) FROM {name}", f"SELECT max(rowid) FROM {name}"):  # noqa: S608
             try:
                 return int(self._connection.execute(query).fetchone()[0] or 0)
-            except (sqlite3.Error, TypeError, ValueError):
+            except (*DATABASE_ERRORS, TypeError, ValueError):
                 continue
         return 0
 
@@ -201,7 +219,10 @@ class Database:
             if frame is not None and frame.height != expected:
                 frame = None
         if frame is None:
+            self._decoder.damaged, self._decoder.example = 0, ""
             frame, counts = salvage.read(self._connection, name, own_ints, own_texts, expected)
+            if self._decoder.damaged:
+                counts["repaired-text"] = Count(self._decoder.damaged, self._decoder.example)
             for kind, count in counts.items():
                 before = self.counts.get(kind)
                 self.counts[kind] = Count(before.n + count.n, before.example) if before else count

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from traceview.errors import UnreadableTraceError
+from traceview.parsers.nsys.tables import DATABASE_ERRORS
 from traceview.timeline import Count
 
 if TYPE_CHECKING:
@@ -51,29 +52,35 @@ def read(
         raise UnreadableTraceError(
             "bad-database",
             where=f"table {table}",
-            why=f"nothing of it can be read: {error}.",
+            why=f"nothing of it can be read: {_words(error)}.",
             next_step="Export the report again: nsys export --type sqlite --force-overwrite true FILE.",
         )
     if error is not None or frame.height < expected:
         # At least one row is lost where a page is damaged, even if nobody can say how many there were.
-        counts["lost-rows"] = Count(max(expected - frame.height, 1), f"{table}: {error or 'fewer rows than counted'}")
+        counts["lost-rows"] = Count(
+            max(expected - frame.height, 1), f"{table}: {_words(error) if error else 'fewer rows than counted'}"
+        )
     return frame, counts
+
+
+def _words(error: Exception) -> str:
+    return str(error) if isinstance(error, sqlite3.Error) else "the database is damaged"
 
 
 def _scan(
     connection: sqlite3.Connection, query: str, ints: Sequence[str], texts: Sequence[str], counts: dict[str, Count]
-) -> tuple[list[pl.DataFrame], sqlite3.Error | None]:
+) -> tuple[list[pl.DataFrame], Exception | None]:
     """Batches of rows until the end or the first error. Rows come one by one, so that none before an error is lost."""
     parts: list[pl.DataFrame] = []
     rows: list[tuple[Any, ...]] = []
-    failure: sqlite3.Error | None = None
+    failure: Exception | None = None
     try:
         for row in connection.execute(query):
             rows.append(row)
             if len(rows) == BATCH_ROWS:
                 parts.append(_frame(rows, ints, texts, counts))
                 rows = []
-    except sqlite3.Error as error:
+    except DATABASE_ERRORS as error:
         failure = error
     if rows:
         parts.append(_frame(rows, ints, texts, counts))
@@ -96,7 +103,7 @@ def _behind_the_damage(
         offset = max(before - 1, 0)
         query = f"SELECT rowid FROM {name} NOT INDEXED LIMIT 1 OFFSET {offset}"  # noqa: S608
         last = connection.execute(query).fetchone() if before else (-(2**63),)
-    except sqlite3.Error:
+    except DATABASE_ERRORS:
         return []
     if last is None:
         return []

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sqlite3
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from traceview.parsers.nsys.database import connect
-from traceview.parsers.nsys.tables import MARKS
+from traceview.parsers.nsys.tables import DATABASE_ERRORS, MARKS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,11 +19,11 @@ def is_export(path: Path) -> bool:
     """
     try:
         connection = connect(f"file:{quote(str(path.resolve()))}?mode=ro&immutable=1")
-    except sqlite3.Error:
+    except DATABASE_ERRORS:
         return False
     try:
         names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    except sqlite3.Error:
+    except DATABASE_ERRORS:
         return False
     finally:
         connection.close()

@@ -7,6 +7,7 @@ and removes columns. What is absent is read as null, and ``columns`` says that i
 from __future__ import annotations
 
 import re
+import sqlite3
 from typing import TYPE_CHECKING, Final, Protocol
 
 import polars as pl
@@ -42,6 +43,10 @@ MARKS: Final = frozenset(
     {STRINGS, "META_DATA_EXPORT", "EXPORT_META_DATA", "META_DATA_CAPTURE", "TARGET_INFO_SYSTEM_ENV", NVTX}
 )
 """A source that has one of these tables is an export of Nsight Systems."""
+
+
+DATABASE_ERRORS: Final = (sqlite3.Error, UnicodeDecodeError)
+"""What reading a damaged database raises: SQLite quotes damaged text in its messages, which Python cannot decode."""
 
 
 class Tables(Protocol):

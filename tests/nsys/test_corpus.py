@@ -137,7 +137,7 @@ def test_backtraces_double_nothing(nsys):
     assert timeline.processes["rank"].to_list() == [0]
 
 
-@pytest.mark.parametrize("name", ["mfu-2gpu-before", "saxpy-mpi-a100", "fastvideo-2gpu-h100-1s"])
+@pytest.mark.parametrize("name", ["saxpy-mpi-a100", "fastvideo-2gpu-h100-1s"])
 def test_projection_against_sql(corpus, nsys, name):
     """The definition of `nvtx_gpu_proj_trace` in SQL: same thread, the call inside the range, joined by process."""
     timeline = nsys(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import sqlite3
 import subprocess
@@ -15,7 +16,7 @@ import pytest
 
 import traceview
 from sample_traces.nsys_authoring import Export
-from traceview.errors import UnreadableTraceError
+from traceview.errors import TraceviewError, UnreadableTraceError
 
 PROGRAM = Path(sys.executable).with_name("traceview")
 RAW = b"NVIDIA Tegra Profiler Report 2026@1@2@63-261237276666v0.\x00\x01\x02" + b"x" * 200
@@ -326,9 +327,42 @@ def test_nothing_private_is_shown(author, tmp_path):
     path = export.write_sqlite(tmp_path / "a.sqlite")
     timeline = traceview.load(path)
     assert "secret" not in repr((timeline.runs, timeline.report, timeline.processes.rows(), timeline.threads.rows()))
-    for command in ("report", "kernels", "check-dispatch", "explain"):
+    for command in ("report", "check-dispatch"):
         done = subprocess.run(
             [str(PROGRAM), command, str(path), "--format", "json"], capture_output=True, text=True, check=False
         )
         assert done.returncode == 0
         assert "secret" not in done.stdout + done.stderr
+
+
+def test_random_damage_never_ends_in_a_traceback(author, tmp_path):
+    source = author().write_sqlite(tmp_path / "a.sqlite").read_bytes()
+    path = tmp_path / "b.sqlite"
+    chance = random.Random(7)  # noqa: S311
+    outcomes = set()
+    for _ in range(60):
+        data = bytearray(source)
+        for _ in range(chance.choice([1, 5, 50, 300])):
+            data[chance.randrange(len(data))] = chance.randrange(256)
+        path.write_bytes(data)
+        try:
+            timeline = traceview.load(path)
+            timeline.validate()
+            for name in timeline.details:
+                timeline.details[name]
+            outcomes.add("read")
+        except TraceviewError as error:
+            outcomes.add(error.code)
+    assert outcomes >= {"read", "sqlite", "bad-database"}
+
+
+def test_text_that_is_not_utf_8(author, tmp_path):
+    path = author().write_sqlite(tmp_path / "a.sqlite")
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE StringIds SET value = CAST(x'ff64656e6f697365' AS TEXT) WHERE value = 'denoise'")
+        connection.execute("UPDATE NVTX_EVENTS SET text = CAST(x'c3616273' AS TEXT) WHERE text IS NOT NULL")
+    connection.close()
+    timeline = traceview.load(path)
+    assert timeline.report.counts["repaired-text"].n == 2 + 1
+    names = set(timeline.events.filter(pl.col("kind") == "annotation")["name"].cast(pl.String))
+    assert names == {"\ufffddenoise", "\ufffdabs"}
