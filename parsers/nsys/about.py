@@ -172,7 +172,7 @@ def _diagnostics(tables: Tables) -> tuple[list[Note], dict[str, Count]]:
         text = "The profiler is older than the CUDA driver; CUDA was traced with a library for an older driver."
         notes.append(Note("profiler-older-than-driver", text))
     problems = messages.filter(pl.col("severity") >= 2).height
-    counts = {"profiler-warning": Count(problems, "read them in Nsight Systems")} if problems else {}
+    counts = {"profiler-warning": Count(problems)} if problems else {}
     return notes, counts
 
 

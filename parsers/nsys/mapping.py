@@ -73,8 +73,8 @@ def _read(tables: Tables, reopen: Callable[[], Tables], path: Path, *, run: int,
         row_count=rows,
         details=LazyDetails(reopen, tables.path, offsets, available, domains),
         lookups=lookups,
-        run=_run_info(about, path, origin, empty=not any(part.height for part in parts.values())),
-        report=ImportReport(counts, tuple(notes), truncated="lost-rows" in counts),
+        run=_run_info(about, path, origin, lookups.processes, empty=not any(part.height for part in parts.values())),
+        report=ImportReport(counts, tuple(notes)),
     )
 
 
@@ -217,12 +217,13 @@ def _joined(parts: list[Part], origin: int) -> dict[str, pl.Series]:
     return columns
 
 
-def _run_info(about: About, path: Path, origin: int, *, empty: bool) -> RunInfo:
+def _run_info(about: About, path: Path, origin: int, processes: pl.DataFrame, *, empty: bool) -> RunInfo:
     return RunInfo(
         path=path,
         format="nsys",
         producer="Nsight Systems",
         producer_version=about.version,
         origin_unix_ns=None if empty or about.unix_zero_ns is None else about.unix_zero_ns + origin,
+        rank=processes["rank"][0] if processes.height == 1 else None,
         metadata=about.metadata,
     )

@@ -135,6 +135,7 @@ def test_backtraces_double_nothing(nsys):
     assert timeline.report.counts["backtrace-row"].n == 38
     assert kernels(timeline)["dur_ns"].sum() == pytest.approx(88.573 * MS, abs=500)
     assert timeline.processes["rank"].to_list() == [0]
+    assert timeline.runs[0].rank == 0
 
 
 @pytest.mark.parametrize("name", ["saxpy-mpi-a100", "fastvideo-2gpu-h100-1s"])

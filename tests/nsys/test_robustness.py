@@ -114,7 +114,7 @@ def test_a_damaged_page_costs_its_rows(engine, tmp_path, monkeypatch):
     kept = timeline.device_work.height
     assert 3800 < kept < 4000
     assert timeline.report.counts["lost-rows"].n == 4000 - kept
-    assert timeline.report.truncated
+    assert timeline.report.trust == "limited"
     assert timeline.device_work["launch_id"].null_count() == 0
 
 
