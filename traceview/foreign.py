@@ -233,6 +233,12 @@ KINDS: Final = (
         "Export, record or copy it again.",
     ),
     Foreign(
+        "sqlite-packed",
+        "an SQLite database packed with gzip",
+        lambda probe: bool(probe.compression) and probe.text.startswith(b"SQLite format 3\x00"),
+        "Unpack it first (gunzip): a database is read here and there, not from front to back.",
+    ),
+    Foreign(
         "sqlite",
         "an SQLite database without profiler tables, or a damaged one",
         _starts(b"SQLite format 3\x00"),

@@ -65,6 +65,7 @@ CASES = {
     "nvprof": sqlite("StringTable", "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL"),
     "sqlite": sqlite("users"),
     "sqlite-cut": cut(sqlite("StringIds", "users")),
+    "sqlite-packed": gzip.compress(sqlite("StringIds")),
     "zeroed": bytes(4096) + b"rest",
     "xplane": message((1, PLANE)),
     "xplane-as-text": DAMAGED_PLANE,
