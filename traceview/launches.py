@@ -121,8 +121,18 @@ def _host_tree(events: pl.DataFrame) -> tuple[NDArray[np.int32], NDArray[np.int3
     starts, ends = events["start_ns"].to_numpy()[host], events["dur_ns"].to_numpy()[host]
     ends += starts
     parent = nesting.parents(starts, ends, threads)
+    kinds = events["kind"]
+    is_op = (kinds == "op").to_numpy()[host]
+    op = nesting.nearest_marked(parent, is_op)
+    # A range that outlives the event it started in (NVTX start/end, asynchronous marks) stands between that event and
+    # what runs in both. Which op asked must not depend on such ranges.
+    is_range = (kinds == "annotation").to_numpy()[host]
+    outliving = nesting.outliving(starts, ends, threads, parent, is_range)
+    if outliving.any():
+        kept = np.flatnonzero(~outliving).astype(np.int32)
+        own = nesting.nearest_marked(nesting.parents(starts[kept], ends[kept], threads[kept]), is_op[kept])
+        op[kept] = np.where(own >= 0, kept[own], nesting.NO_PARENT)
     del starts, ends, threads
-    op = nesting.nearest_marked(parent, (events["kind"] == "op").to_numpy()[host])
     has_parent, has_op = parent >= 0, op >= 0
     parent_id[host[has_parent]] = host[parent[has_parent]]
     op_id[host[has_op]] = host[op[has_op]]
