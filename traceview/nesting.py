@@ -46,13 +46,15 @@ def _parents_by_thread(
 ) -> NDArray[np.int32]:
     """The same for events thread by thread.
 
-    Only an event within which the next one starts can enclose anything. These are few, so the tree is built of them
+    Only an event within which the next one starts can enclose anything. Where these are few, the tree is built of them
     first, and every other event then climbs in it.
     """
     count = len(threads)
     holds = np.zeros(count, np.bool_)
     holds[:-1] = (starts[1:] < ends[:-1]) & (threads[1:] == threads[:-1])
     holders = np.flatnonzero(holds).astype(np.int32)
+    if 2 * len(holders) > count:
+        return _tree(starts, ends, threads)  # recorded stacks: copies of most events would be no help
     parent = np.full(count, NO_PARENT, np.int32)
     if not len(holders):
         return parent
@@ -109,7 +111,7 @@ def outliving(
     threads: NDArray[np.uint32],
     parent: NDArray[np.int32],
     asked: NDArray[np.bool_],
-) -> NDArray[np.bool_]:
+) -> NDArray[np.int32]:
     """Which of the asked events end after the event that they started in: ranges that are open across calls.
 
     Args:
@@ -118,23 +120,24 @@ def outliving(
         threads: Thread key of each event, ascending.
         parent: As :func:`parents` returns it for these events.
         asked: Which events to look at; false for the others.
+
+    Returns:
+        Their indices, ascending.
     """
     # Their direct predecessor, or its ancestors, were still open at the start and are not the parent.
-    result = np.zeros(len(starts), np.bool_)
-    if len(starts) < 2:
-        return result
-    before = np.arange(-1, len(starts) - 1)
-    same = np.zeros(len(starts), np.bool_)
-    same[1:] = threads[1:] == threads[:-1]
-    open_rows = np.flatnonzero(asked & same & (parent != before))
-    guess = before[open_rows]
-    while len(open_rows):
-        crossed = (ends[guess] > starts[open_rows]) & (ends[guess] + OVERHANG_NS < ends[open_rows])
-        result[open_rows[crossed]] = True
+    rows = np.flatnonzero(asked).astype(np.int32)
+    rows = rows[rows > 0]
+    guess = rows - 1
+    open_ = (threads[rows] == threads[guess]) & (parent[rows] != guess)
+    rows, guess = rows[open_], guess[open_]
+    found = [np.empty(0, np.int32)]
+    while len(rows):
+        crossed = (ends[guess] > starts[rows]) & (ends[guess] + OVERHANG_NS < ends[rows])
+        found.append(rows[crossed])
         up = parent[guess]
-        going = ~crossed & (up != parent[open_rows]) & (up >= 0)
-        open_rows, guess = open_rows[going], up[going]
-    return result
+        going = ~crossed & (up != parent[rows]) & (up >= 0)
+        rows, guess = rows[going], up[going]
+    return np.sort(np.concatenate(found))
 
 
 def thread_order(threads: NDArray[np.uint32]) -> NDArray[np.int32]:

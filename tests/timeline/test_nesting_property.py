@@ -45,8 +45,10 @@ def test_outliving(rows):
     ends = starts + np.array([length for _, length, _ in rows], np.int64) * 5000
     threads = np.array([thread for _, _, thread in rows], np.uint32)
     parent = nesting.parents(starts, ends, threads)
-    found = nesting.outliving(starts, ends, threads, parent, np.ones(len(rows), bool))
-    for i, outlives in enumerate(found):
+    found = nesting.outliving(starts, ends, threads, parent, np.ones(len(rows), bool)).tolist()
+    assert found == sorted(set(found))
+    for i in range(len(rows)):
+        outlives = i in found
         crossed = [
             j for j in range(i) if threads[j] == threads[i] and starts[i] < ends[j] < ends[i] - nesting.OVERHANG_NS
         ]
