@@ -1,0 +1,170 @@
+"""One launch number for a host call and the device work that it started, whatever the platform calls the link.
+
+GPUs number launches themselves (``correlation_id``). On TPUs the run of a module and the call that put it into the queue
+share a flow id (producer ``_p``, consumer ``_c``) of the type TpuLaunch. XLA on the CPU hands a run to a thread pool: the
+task carries a flow id of the type Threadpool from the call that executes the program.
+
+Source: tsl/profiler/lib/context_types.h (types of flows); verified on real profiles.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from .lanes import Lane, Owner, lane_of
+from .rows import KIND, NO_KEY, NULL, integers
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from .rows import PlaneRows
+
+TPU_LAUNCH: Final = 12
+THREADPOOL: Final = 15
+
+EXECUTE: Final = ("ExecuteHelper", "::Execute", "ExecuteOnSingleDevice", "ExecuteSharded")
+"""Parts of the names of the calls that run a program on the CPU."""
+
+_WAITS_AND_WORK: Final = tuple(KIND[kind] for kind in ("xla_op", "collective", "async_wait", "memcpy", "memset"))
+
+
+class Numbers:
+    """Launch numbers of one file; they start behind those that the file itself uses."""
+
+    def __init__(self, first: int) -> None:
+        self._next = first
+        self._known: dict[tuple[int, int], int] = {}
+
+    def of(self, kind: int, key: int) -> int:
+        """The number of a launch that is known under ``key``."""
+        if (kind, key) not in self._known:
+            self._known[kind, key] = self._next
+            self._next += 1
+        return self._known[kind, key]
+
+
+def link(hosts: list[PlaneRows], devices: list[PlaneRows]) -> dict[str, int]:
+    """Set ``correlation`` of calls and of the work that they launched.
+
+    Returns:
+        ``tpu-module`` and ``tpu-module-linked``: runs of modules, and those whose call is recorded.
+    """
+    first = max((int(rows.correlation.max(initial=0)) for rows in (*hosts, *devices) if rows.correlation is not None), default=0)
+    numbers = Numbers(max(first, 0) + 1)
+    counts = _tpu_launches(hosts, [rows for rows in devices if rows.place.owner is Owner.TPU], numbers)
+    for rows in hosts:
+        _cpu_launches(rows, numbers)
+    return counts
+
+
+def _flows(rows: PlaneRows, kind_stat: str, key_stat: str, wanted: int) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
+    """Rows that take part in flows of one type, and the id of each."""
+    kinds, keys = integers(rows.plane, kind_stat), integers(rows.plane, key_stat)
+    if kinds is None or keys is None:
+        return np.empty(0, np.intp), np.empty(0, np.int64)
+    at = np.flatnonzero((kinds == wanted) & (keys != NULL))
+    return at, keys[at]
+
+
+def _tpu_launches(hosts: list[PlaneRows], devices: list[PlaneRows], numbers: Numbers) -> dict[str, int]:
+    wanted: set[int] = set()
+    modules = 0
+    for rows in devices:
+        at, keys = _flows(rows, "_ct", "_c", TPU_LAUNCH)
+        mine = rows.kind[at] == KIND["xla_module"]
+        modules += int((rows.kind == KIND["xla_module"]).sum())
+        for row, key in zip(at[mine].tolist(), keys[mine].tolist(), strict=True):
+            rows.column("correlation")[row] = numbers.of(TPU_LAUNCH, key)
+            wanted.add(key)
+        _inherit(rows)
+    callers: dict[int, tuple[int, PlaneRows, int]] = {}
+    for rows in hosts:
+        at, keys = _flows(rows, "_pt", "_p", TPU_LAUNCH)
+        for row, key in zip(at.tolist(), keys.tolist(), strict=True):
+            start = int(rows.start_ns[row])
+            # Several events may pass a flow on; the first of them is the launch.
+            if key in wanted and (key not in callers or start < callers[key][0]):
+                callers[key] = (start, rows, row)
+    for key, (_, rows, row) in callers.items():
+        rows.column("correlation")[row] = numbers.of(TPU_LAUNCH, key)
+        rows.kind[row] = KIND["api"]
+    return {"tpu-module": modules, "tpu-module-linked": len(callers)} if modules else {}
+
+
+def _inherit(rows: PlaneRows) -> None:
+    """Give each op the launch of the run of the module that it lies in."""
+    if rows.correlation is None:
+        return
+    correlation = rows.column("correlation")
+    modules = np.flatnonzero((rows.kind == KIND["xla_module"]) & (correlation != NULL))
+    if not len(modules):
+        return
+    modules = modules[np.argsort(rows.start_ns[modules], kind="stable")]
+    starts, ends = rows.start_ns[modules], rows.start_ns[modules] + rows.dur_ns[modules]
+    for line in rows.plane.lines:
+        if lane_of(rows.place, line) is not Lane.OPS:
+            continue
+        ops = np.arange(line.first, line.stop)
+        found = np.searchsorted(starts, rows.start_ns[ops], side="right") - 1
+        inside = (found >= 0) & (rows.start_ns[ops] < ends[found])
+        correlation[ops[inside]] = correlation[modules[found[inside]]]
+
+
+def _cpu_launches(rows: PlaneRows, numbers: Numbers) -> None:
+    """Tie each run of a program on the CPU to the call that executed it.
+
+    The first op of a run lies either within the call itself, or within a task of a thread pool; the task began with a
+    mark that consumes a flow whose producer lies within the call.
+    """
+    plane = rows.plane
+    run_id = integers(plane, "run_id")
+    ops = np.flatnonzero((rows.device != NO_KEY) & np.isin(rows.kind, _WAITS_AND_WORK))
+    if run_id is None or not len(ops):
+        return
+    ops = ops[run_id[ops] != NULL]
+    runs = np.stack([run_id[ops], rows.device[ops].astype(np.int64)], axis=1)
+    _, run = np.unique(runs, axis=0, return_inverse=True)
+    run = run.ravel()
+    order = np.lexsort((rows.start_ns[ops], run))
+    first = ops[order[np.flatnonzero(np.diff(run[order], prepend=-1))]]
+    callers = _callers(rows, first)
+    numbered = np.array([NULL if caller < 0 else numbers.of(-1, caller) for caller in callers.tolist()], np.int64)
+    rows.column("correlation")[ops] = numbered[run]
+    found = callers >= 0
+    rows.column("correlation")[callers[found]] = numbered[found]
+    rows.kind[callers[found]] = KIND["api"]
+
+
+def _callers(rows: PlaneRows, first: NDArray[np.intp]) -> NDArray[np.int64]:
+    """Row of the executing call for the first op of each run, -1 where it is not recorded."""
+    line_of = np.repeat(np.arange(len(rows.plane.lines)), [line.stop - line.first for line in rows.plane.lines])
+    names = [any(part in entry.name for part in EXECUTE) and "Thunk" not in entry.name for entry in rows.plane.names]
+    calls = np.flatnonzero(np.array(names or [False], np.bool_)[rows.plane.name_of])
+    begun, begun_key = _flows(rows, "_ct", "_c", THREADPOOL)
+    made, made_key = _flows(rows, "_pt", "_p", THREADPOOL)
+    producer = dict(zip(made_key.tolist(), made.tolist(), strict=True))
+    # Marks of tasks per thread by time, so that the last one before an op is found by bisection.
+    order = np.lexsort((rows.start_ns[begun], line_of[begun]))
+    begun, begun_key = begun[order], begun_key[order]
+    callers = np.full(len(first), -1, np.int64)
+    for index, op in enumerate(first.tolist()):
+        moment, line = int(rows.start_ns[op]), int(line_of[op])
+        caller = _enclosing(rows, calls, line_of, line, moment)
+        if caller < 0:
+            low, high = np.searchsorted(line_of[begun], [line, line + 1])
+            at = low + np.searchsorted(rows.start_ns[begun[low:high]], moment, side="right") - 1
+            source = producer.get(int(begun_key[at])) if at >= low else None
+            if source is not None:
+                caller = _enclosing(rows, calls, line_of, int(line_of[source]), int(rows.start_ns[source]))
+        callers[index] = caller
+    return callers
+
+
+def _enclosing(rows: PlaneRows, calls: NDArray[np.intp], line_of: NDArray[np.intp], line: int, moment: int) -> int:
+    """The outermost executing call of a thread around a moment, -1 for none."""
+    starts = rows.start_ns[calls]
+    around = (line_of[calls] == line) & (starts <= moment) & (starts + rows.dur_ns[calls] >= moment)
+    found = calls[around]
+    return int(found[np.argmin(rows.start_ns[found])]) if len(found) else -1
