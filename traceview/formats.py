@@ -7,10 +7,10 @@ A parser package offers one object that keeps :class:`Format` under the entry-po
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from traceview.timeline import Timeline
@@ -61,4 +61,19 @@ class Format(Protocol):
 
         Raises:
             UnreadableTraceError: nothing could be read; the message says why and what to do.
+        """
+
+
+@runtime_checkable
+class Choosing(Protocol):
+    """What a format may offer beside :class:`Format`: to choose among its files of one folder.
+
+    Some profilers write the same recording twice, or keep earlier runs beside the last one.
+    """
+
+    def choose(self, paths: Sequence[Path]) -> dict[Path, str]:
+        """Which of these files are left out, each with the reason. Files that the user named are never asked about.
+
+        Args:
+            paths: Files of this format that were found in folders or by patterns.
         """

@@ -20,13 +20,16 @@ OVERHANG_NS: Final = 1_000
 driver calls are stamped by another clock than ops, so a true child can seem to outlive its parent a little."""
 
 
-def parents(starts: NDArray[np.int64], ends: NDArray[np.int64], threads: NDArray[np.uint32]) -> NDArray[np.int32]:
+def parents(
+    starts: NDArray[np.int64], ends: NDArray[np.int64], threads: NDArray[np.uint32], *, overhang_ns: int = OVERHANG_NS
+) -> NDArray[np.int32]:
     """Index of the directly enclosing event of each event, or :data:`NO_PARENT`.
 
     Args:
         starts: Start of each event, ns, ascending; at equal starts the outer event comes first.
         ends: End of each event, ns.
         threads: Thread key of each event.
+        overhang_ns: How much later than its parent a child may end.
     """
     count = len(threads)
     order: NDArray[np.int32] | None = None
@@ -39,13 +42,13 @@ def parents(starts: NDArray[np.int64], ends: NDArray[np.int64], threads: NDArray
     # enclose an event that `p` does not enclose either: jumping to p's own current guess skips nobody, and since
     # guesses improve together a run of n siblings takes log2(n) rounds.
     settled = np.ones(count, np.bool_)
-    settled[1:] = (ends[:-1] > starts[1:]) & (ends[:-1] + OVERHANG_NS >= ends[1:])
+    settled[1:] = (ends[:-1] > starts[1:]) & (ends[:-1] + overhang_ns >= ends[1:])
     open_rows = np.flatnonzero(~settled & (parent >= 0)).astype(np.int32)
     parent[open_rows] = parent[open_rows - 1]
     open_rows = open_rows[parent[open_rows] >= 0]
     while len(open_rows):
         guess = parent[open_rows]
-        fits = (ends[guess] > starts[open_rows]) & (ends[guess] + OVERHANG_NS >= ends[open_rows])
+        fits = (ends[guess] > starts[open_rows]) & (ends[guess] + overhang_ns >= ends[open_rows])
         open_rows, guess = open_rows[~fits], guess[~fits]
         parent[open_rows] = parent[guess]
         open_rows = open_rows[parent[open_rows] >= 0]

@@ -12,13 +12,18 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from traceview.busy import DeviceBusy, busy
-from traceview.steps import STEP_NAME
+from traceview.steps import step_marks
+from traceview.xprof_figures import XprofFigures, xprof_figures
 
 if TYPE_CHECKING:
     from traceview.timeline import Count, Timeline
 
 COPY_FAMILIES: Final = {"memcpy": "memcpy", "memset": "memset"}
 """Kinds of device work that are no kernels; the kind is their family."""
+
+_NO_STEPS: Final = (
+    "The trace has no step marks: call prof.step() once per iteration (PyTorch), or wrap it in StepTraceAnnotation (JAX)."
+)
 
 DEVICE_NOT_RECORDED: Final = (
     "The trace has no device work: either nothing ran on a device, or device activity was not recorded."
@@ -177,6 +182,8 @@ class Report:
     families: tuple[KernelUse, ...] | None
     import_report: ImportSummary
     notes: tuple[PartNote, ...]
+    xprof: XprofFigures | None = None
+    """The figures that XProf itself shows, for a profile of TPUs."""
 
 
 def describe(timeline: Timeline) -> TraceInfo:
@@ -226,46 +233,47 @@ def find_steps(timeline: Timeline) -> tuple[Step, ...]:
     """The profiler steps by start; one per process and step."""
     ranks = {index: run.rank for index, run in enumerate(timeline.runs)}
     rank_of = {row["process"]: ranks.get(row["run"]) for row in timeline.processes.iter_rows(named=True)}
-    marks = timeline.events.filter(
-        (pl.col("kind") == "annotation")
-        & pl.col("thread").is_not_null()
-        & pl.col("name").cast(pl.String).str.contains(STEP_NAME)
-    ).with_columns(index=pl.col("name").cast(pl.String).str.extract(STEP_NAME).cast(pl.Int64, strict=False))
+    marks = step_marks(timeline)
     return tuple(
         Step(
             name=row["name"],
-            index=row["index"],
+            index=row["number"],
             rank=rank_of.get(row["process"]),
             start_ns=row["start_ns"],
             wall_ns=row["dur_ns"],
             warmup=None,
         )
-        for row in marks.select("name", "index", "process", "start_ns", "dur_ns").iter_rows(named=True)
-        if row["index"] is not None
+        for row in marks.iter_rows(named=True)
     )
 
 
-def kernel_uses(work: pl.DataFrame) -> tuple[tuple[KernelUse, ...], tuple[KernelUse, ...]]:
+def kernel_uses(timeline: Timeline, work: pl.DataFrame) -> tuple[tuple[KernelUse, ...], tuple[KernelUse, ...]]:
     """What each kernel and each family of device work took.
 
+    XLA ops are listed without the number of the instruction, and with the time that they took themselves.
+
     Args:
+        timeline: Where the work is from.
         work: Device work, as :attr:`traceview.timeline.Timeline.device_work` returns it.
 
     Returns:
         Kernels (device work other than copies and fills) and families (all device work), each by falling total.
     """
-    from traceview.kernels import identify
+    from traceview.xla import identify_work, self_ns, without_number
 
-    rows = work.select("name", "kind", "device", "start_ns", "dur_ns").with_columns(pl.col("name").cast(pl.String))
-    identity = identify(rows["name"].unique(maintain_order=True))
+    rows = work.select("id", "name", "kind", "device", "stream", "start_ns", "dur_ns").with_columns(
+        pl.col("name").cast(pl.String)
+    )
     facts = ["family", "implementation", "provider", "tensor_core"]
-    rows = rows.join(identity.select("name", *(pl.col(fact) for fact in facts)), on="name", how="left")
+    rows = identify_work(timeline, rows).with_columns(self_ns=self_ns(rows))
+    is_xla = pl.col("kind").cast(pl.String).is_in(["xla_op", "collective"])
+    rows = rows.with_columns(name=pl.when(is_xla).then(without_number(pl.col("name"))).otherwise("name"))
     copy_family = pl.col("kind").cast(pl.String).replace_strict(COPY_FAMILIES, default=None)
     rows = rows.with_columns(
         family=pl.coalesce(copy_family, pl.col("family").cast(pl.String), pl.lit("unknown")),
         is_kernel=~pl.col("kind").is_in(list(COPY_FAMILIES)),
     )
-    device_ns = int(rows["dur_ns"].sum())
+    device_ns = int(rows["self_ns"].sum())
     busy_ns = int(_with_new_time(rows, []).sum())
     kernels = _used(rows.filter("is_kernel"), ["name", *facts], device_ns, busy_ns)
     families = _used(rows.with_columns(name="family"), ["name", "family"], device_ns, busy_ns)
@@ -276,7 +284,7 @@ def _used(rows: pl.DataFrame, by: list[str], device_ns: int, busy_ns: int) -> tu
     table = (
         rows.with_columns(new_ns=_with_new_time(rows, ["name"]))
         .group_by(by)
-        .agg(count=pl.len(), total_ns=pl.col("dur_ns").sum(), union_ns=pl.col("new_ns").sum())
+        .agg(count=pl.len(), total_ns=pl.col("self_ns").sum(), union_ns=pl.col("new_ns").sum())
         .sort("total_ns", "name", descending=[True, False])
     )
     return tuple(
@@ -321,7 +329,7 @@ def report(timeline: Timeline, *, launched_only: bool = False) -> Report:
     if launched_only:
         work = work.filter(pl.col("launch_id").is_not_null())
     devices = busy(timeline, launched_only=launched_only)
-    kernels, families = kernel_uses(work) if work.height else (None, None)
+    kernels, families = kernel_uses(timeline, work) if work.height else (None, None)
     if not devices:
         notes += [PartNote(part, DEVICE_NOT_RECORDED) for part in ("devices", "kernels")]
     elif kernels is None:
@@ -329,7 +337,7 @@ def report(timeline: Timeline, *, launched_only: bool = False) -> Report:
     notes += _launch_notes(devices, launched_only=launched_only)
     steps = find_steps(timeline)
     if not steps:
-        notes.append(PartNote("steps", "The trace has no step marks; call prof.step() once per iteration."))
+        notes.append(PartNote("steps", _NO_STEPS))
     return Report(
         trace=describe(timeline),
         launched_only=launched_only,
@@ -339,17 +347,18 @@ def report(timeline: Timeline, *, launched_only: bool = False) -> Report:
         families=families,
         import_report=summarise_import(timeline),
         notes=tuple(notes),
+        xprof=xprof_figures(timeline),
     )
 
 
 def kernel_report(timeline: Timeline) -> KernelReport:
     """Which kernels ran and what they took."""
     work = timeline.device_work
-    kernels, families = kernel_uses(work) if work.height else (None, None)
+    kernels, families = kernel_uses(timeline, work) if work.height else (None, None)
     notes = () if work.height else (PartNote("kernels", DEVICE_NOT_RECORDED),)
     return KernelReport(
         trace=describe(timeline),
-        device_ns=int(work["dur_ns"].sum()),
+        device_ns=sum(one.total_ns for one in families or ()),
         busy_ns=sum(one.busy_ns for one in busy(timeline)),
         kernels=kernels,
         families=families,

@@ -1,6 +1,7 @@
 """Which profiler step an event belongs to.
 
-``torch.profiler`` marks each step with a range ``ProfilerStep#N`` on the thread that calls ``step()``.
+``torch.profiler`` marks each step with a range ``ProfilerStep#N`` on the thread that calls ``step()``. JAX's
+``StepTraceAnnotation`` sets a range of any name with the number of the step as an argument.
 """
 
 from __future__ import annotations
@@ -16,6 +17,27 @@ if TYPE_CHECKING:
 
 STEP_NAME: Final = r"^ProfilerStep\s*#(\d+)$"
 
+STEP_DETAIL: Final = "step_num"
+"""Detail of a range of any name that JAX's ``StepTraceAnnotation`` set: the number of the step."""
+
+FEWEST_NUMBERS: Final = 2
+"""A range that always has the same number (``step_num=0``) marks something else than steps."""
+
+
+def step_marks(timeline: Timeline) -> pl.DataFrame:
+    """The recorded steps, by start: ``id``, ``name`` (text), ``process``, ``start_ns``, ``dur_ns``, ``number``."""
+    annotations = timeline.events.filter(pl.col("thread").is_not_null() & (pl.col("kind") == "annotation")).select(
+        "id", "process", "start_ns", "dur_ns", name=pl.col("name").cast(pl.String)
+    )
+    by_name = annotations.with_columns(number=pl.col("name").str.extract(STEP_NAME).cast(pl.Int32, strict=False))
+    marks = by_name.filter(pl.col("number").is_not_null())
+    numbered = timeline.details.get(STEP_DETAIL)
+    if not marks.height and numbered is not None and numbered.schema["value"] == pl.Int64:
+        fits = numbered.filter(pl.col("value").is_between(0, (1 << 31) - 1))
+        marks = annotations.join(fits.select("id", number=pl.col("value").cast(pl.Int32)), on="id", maintain_order="left")
+        marks = marks.filter(pl.col("number").n_unique().over("process", "name") >= FEWEST_NUMBERS)
+    return marks.select("id", "name", "process", "start_ns", "dur_ns", "number")
+
 
 def mark_steps(timeline: Timeline) -> Timeline:
     """Set ``step``: host rows by the step of their process they start in, device rows by the step of their launch.
@@ -24,13 +46,7 @@ def mark_steps(timeline: Timeline) -> Timeline:
     without a recorded launch gets no step.
     """
     events = timeline.events
-    annotations = events.filter(pl.col("thread").is_not_null() & (pl.col("kind") == "annotation"))
-    marks = annotations.filter(pl.col("name").cast(pl.String).str.contains(STEP_NAME)).select(
-        "process",
-        "start_ns",
-        end_ns=pl.col("start_ns") + pl.col("dur_ns"),
-        number=pl.col("name").cast(pl.String).str.extract(STEP_NAME).cast(pl.Int32, strict=False),
-    )
+    marks = step_marks(timeline).with_columns(end_ns=pl.col("start_ns") + pl.col("dur_ns"))
     if not marks.height:
         return timeline
     step = np.full(events.height, -1, np.int32)

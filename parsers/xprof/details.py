@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from .columns import BYTES, COMPRESSED, DOUBLE, INT64, REF, STR, UINT64
-from .programs import FACTS, shown_path
+from .programs import FACTS, UNFUSED, shown_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -90,8 +90,7 @@ class StatDetails(Mapping[str, pl.DataFrame]):
                 if entry.display_name not in ("", entry.name):
                     texts.add(LONG_NAME)
         if len(self._origins):
-            texts.update(FACTS)
-            texts.add("hlo_op")
+            texts.update(FACTS, ("hlo_op", UNFUSED))
         for name in sorted((numbers | texts) - _COLUMNS):
             if name in numbers:
                 yield name, (name, True)
@@ -114,7 +113,7 @@ class StatDetails(Mapping[str, pl.DataFrame]):
             *(self._of_events(base, plane, name, numeric=numeric) for base, plane in self._planes),
             *(self._of_names(base, plane, name, numeric=numeric) for base, plane in self._planes),
         ]
-        if not numeric and (name in FACTS or name == "hlo_op"):
+        if not numeric and (name in FACTS or name in ("hlo_op", UNFUSED)):
             frames.append(self._of_programs(name))
         found = [frame for frame in frames if frame is not None and frame.height]
         if not found:

@@ -55,6 +55,7 @@ class Instruction:
         operands: Numbers of its operands.
         called: Numbers of the computations it calls.
         precision: Highest operand precision of a product, or ``""``.
+        parameter: Which argument of its computation a ``parameter`` is.
     """
 
     name: str = ""
@@ -71,6 +72,7 @@ class Instruction:
     operands: tuple[int, ...] = ()
     called: tuple[int, ...] = ()
     precision: str = ""
+    parameter: int = 0
 
 
 @dataclass(slots=True)
@@ -82,12 +84,14 @@ class Program:
         by_name: Every instruction by name.
         by_id: Every instruction by number.
         bodies: Instructions of each computation by its number.
+        roots: Number of the instruction that each computation returns.
     """
 
     name: str = ""
     by_name: dict[str, Instruction] = field(default_factory=dict)
     by_id: dict[int, Instruction] = field(default_factory=dict)
     bodies: dict[int, list[Instruction]] = field(default_factory=dict)
+    roots: dict[int, int] = field(default_factory=dict)
     _files: list[str] = field(default_factory=list)
     _functions: list[str] = field(default_factory=list)
     _locations: list[tuple[int, int, int]] = field(default_factory=list)
@@ -208,7 +212,7 @@ def _module(data: Data, start: int, end: int, program: Program) -> None:
 
 def _computation(data: Data, start: int, end: int, program: Program) -> None:
     body: list[Instruction] = []
-    key = 0
+    key, root = 0, -1
     for number, wire, value, behind in fields(data, start, end):
         if (number, wire) == (2, LENGTH):
             made = _instruction(data, value, behind)
@@ -217,7 +221,11 @@ def _computation(data: Data, start: int, end: int, program: Program) -> None:
             program.by_id[made.id] = made
         elif (number, wire) == (5, VARINT):
             key = signed(value)
+        elif (number, wire) == (6, VARINT):
+            root = signed(value)
     program.bodies[key] = body
+    if root >= 0:
+        program.roots[key] = root
 
 
 def _instruction(data: Data, start: int, end: int) -> Instruction:
@@ -230,6 +238,8 @@ def _instruction(data: Data, start: int, end: int) -> Instruction:
         elif wire == VARINT:
             if number == 35:
                 made.id = signed(value)
+            elif number == 9:
+                made.parameter = value
         elif wire != LENGTH:
             continue
         elif number == 1:

@@ -57,9 +57,6 @@ _INTERNAL: Final = re.compile(
 )
 """Names that the run time and the compiler give to their own ranges."""
 
-_PASS: Final = re.compile(r"^[a-z0-9]+([-_ ][a-z0-9]+)*$")
-"""How XLA names the passes of its compiler; a user may name a range so too."""
-
 
 def kind_of(name: str, thread: str) -> str:
     """Event kind of a host event.

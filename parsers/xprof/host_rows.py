@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from traceview import intervals
+
 from .device_rows import open_control, set_op_kinds
 from .host_events import OP, kind_of
 from .lanes import thread_of
@@ -54,6 +56,7 @@ def fill(rows: PlaneRows, thread_key: Callable[[int | None, str], int], *, first
     if ends.any():
         rows.keep[ends] = False
         counts["end-mark"] = int(ends.sum())
+    _passes(rows)
     repeated = _repeated_calls(rows)
     if repeated.any():
         rows.keep[repeated] = False
@@ -79,6 +82,22 @@ def _refine(rows: PlaneRows) -> None:
             if values is not None:
                 told = wanted & (values >= 0)
                 rows.column("bytes")[told] = values[told]
+
+
+def _passes(rows: PlaneRows) -> None:
+    """Make unnamed ranges within a span of compilation part of it: they are the passes of the compiler."""
+    spans = rows.kind == KIND["compile"]
+    loose = (rows.kind == KIND["annotation"]) | (rows.kind == KIND["other"])
+    for line in rows.plane.lines:
+        at = slice(line.first, line.stop)
+        if not spans[at].any():
+            continue
+        starts, ends = rows.start_ns[at], rows.start_ns[at] + rows.dur_ns[at]
+        merged_starts, merged_ends = intervals.merge(starts[spans[at]], ends[spans[at]])
+        holder = np.searchsorted(merged_starts, starts, side="right") - 1
+        inside = (holder >= 0) & loose[at] & (rows.dur_ns[at] > 0)
+        inside[inside] = ends[inside] <= merged_ends[holder[inside]]
+        rows.kind[at][inside] = KIND["compile"]
 
 
 def _repeated_calls(rows: PlaneRows) -> NDArray[np.bool_]:

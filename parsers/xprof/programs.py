@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from .attention_chains import chains
 from .columns import BYTES
 from .hlo import read_program
 from .stats import whole
@@ -99,6 +100,21 @@ class Origins:
         return len(self._keys)
 
     @cached_property
+    def _chains(self) -> dict[int, dict[str, list[tuple[int, str]]]]:
+        """Attention by hand in each program that ran."""
+        ids = {key.program_id & _UINT64 for key in self._keys}
+        return {key: chains(program) for key in ids if (program := self._programs.find(key)) is not None}
+
+    def unfused_attention(self) -> list[str | None]:
+        """For each op its part in attention that is not fused, as JSON text ``["program:number:part", …]``."""
+        told: list[str | None] = []
+        for key in self._keys:
+            program = key.program_id & _UINT64
+            parts = self._chains.get(program, {}).get(key.op)
+            told.append(json.dumps([f"{program}:{number}:{part}" for number, part in parts]) if parts else None)
+        return told
+
+    @cached_property
     def _found(self) -> list[tuple[Program, Instruction] | None]:
         found = []
         for key in self._keys:
@@ -117,6 +133,8 @@ class Origins:
 
     def values(self, what: str) -> list[str | None]:
         """One fact of each op as JSON text; ``None`` where the programs do not tell."""
+        if what == UNFUSED:
+            return self.unfused_attention()
         tell = FACTS[what]
         return [None if one is None or not (value := tell(*one)) else json.dumps(value) for one in self._found]
 
@@ -134,6 +152,9 @@ def _source(program: Program, instruction: Instruction) -> str:
 def _source_stack(program: Program, instruction: Instruction) -> str:
     return "\n".join(shown_path(frame) for frame in program.stack(instruction))
 
+
+UNFUSED: Final = "unfused_attention"
+"""Detail that says which part of which attention by hand an op is."""
 
 FACTS: Final[dict[str, Callable[[Program, Instruction], str | list[str]]]] = {
     "hlo_module": lambda program, _: program.name,

@@ -48,6 +48,15 @@ def report_document(result: Report) -> dict[str, Any]:
         "recompiles": None,
         "transfers": None,
         "findings": None,
+        "xprof": None
+        if result.xprof is None
+        else {
+            "total_ps": result.xprof.total_ps,
+            "idle_share": result.xprof.idle_share,
+            "duty_cycle": result.xprof.duty_cycle,
+            "flops": result.xprof.flops,
+            "wait_ps": result.xprof.wait_ps,
+        },
         "import_report": import_part(result.import_report),
         "notes": [
             *notes_part(result.notes),
@@ -269,6 +278,7 @@ def _device_use(use: DeviceBusy, device: Device | None) -> dict[str, Any]:
         "exposed_communication_ns": use.exposed_communication_ns,
         "memcpy_ns": use.memcpy_ns,
         "exposed_memcpy_ns": use.exposed_memcpy_ns,
+        "wait_ns": use.wait_ns,
         "without_launch": use.without_launch,
         "left_out": use.left_out,
     }

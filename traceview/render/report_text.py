@@ -14,6 +14,7 @@ from traceview.render.units import counted, duration, durations, percent
 if TYPE_CHECKING:
     from traceview.busy import DeviceBusy
     from traceview.report import Device, Report, Step
+    from traceview.xprof_figures import XprofFigures
 
 TOP_KERNELS: Final = 10
 MOST_STEPS: Final = 8
@@ -28,6 +29,8 @@ def write_report(result: Report, page: Page) -> None:
     write_conditions(page, result.trace, result.import_report)
     if result.devices:
         _write_devices(page, result.devices, {one.device: one for one in result.trace.devices})
+    if result.xprof:
+        _write_xprof(page, result.xprof)
     if result.steps:
         page.heading("Steps")
         _write_steps(page, result.steps)
@@ -69,6 +72,9 @@ def _verdict(result: Report) -> str:
         ("copies", sum(one.exposed_memcpy_ns for one in result.devices)),
     ]
     shown = [f"{what} {duration(ns)} ({percent(ns / span)})" for what, ns in exposed if span and ns / span >= 0.01]
+    waiting = sum(one.wait_ns for one in result.devices)
+    if span and waiting / span >= 0.01:
+        text += f" Waiting for its own copies or collectives: {duration(waiting)} ({percent(waiting / span)}), not work."
     if shown:
         text += f" Not hidden behind computation: {', '.join(shown)}."
     if result.families:
@@ -86,6 +92,8 @@ def _write_devices(page: Page, devices: tuple[DeviceBusy, ...], described: dict[
         "exposed comm.": [one.exposed_communication_ns for one in devices],
         "exposed memcpy": [one.exposed_memcpy_ns for one in devices],
     }
+    if any(one.wait_ns for one in devices):
+        columns["idle: waiting"] = [one.wait_ns for one in devices]
     # One unit for the whole table: the columns are parts of each other.
     unit, texts = durations(ns for values in columns.values() for ns in values)
     count = len(devices)
@@ -101,6 +109,20 @@ def _write_devices(page: Page, devices: tuple[DeviceBusy, ...], described: dict[
             for at, one in enumerate(devices)
         ],
     )
+
+
+def _write_xprof(page: Page, figures: XprofFigures) -> None:
+    """XProf's own figures, with what is different about them."""
+    page.heading("As XProf counts it: waiting is busy there")
+    rows = [
+        ["total time, all cores", duration(figures.total_ps // 1000)],
+        ["device idle", percent(figures.idle_share)],
+        ["duty cycle", percent(figures.duty_cycle)],
+        ["busy time that is waiting", duration(figures.wait_ps // 1000)],
+    ]
+    if figures.flops is not None:
+        rows.append(["operations (FLOP)", f"{figures.flops:,}"])
+    page.table([Column("figure"), Column("value", number=True)], rows)
 
 
 def _write_steps(page: Page, steps: tuple[Step, ...]) -> None:
@@ -128,4 +150,6 @@ def _write_steps(page: Page, steps: tuple[Step, ...]) -> None:
 
 
 def _step_name(step: Step) -> str:
-    return step.name if step.rank is None else f"rank {step.rank} {step.name}"
+    # JAX gives every step of a loop the same name, and the number beside it.
+    name = step.name if step.name.endswith(str(step.index)) else f"{step.name} {step.index}"
+    return name if step.rank is None else f"rank {step.rank} {name}"

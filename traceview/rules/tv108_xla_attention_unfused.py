@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from traceview.findings import Confidence, Finding, Severity
-from traceview.rules.hlo import CATEGORY_KEYS, PATH_KEYS, with_detail
+from traceview.rules.hlo import CATEGORY_KEYS, PATH_KEYS, with_detail, xla_rows
 from traceview.rules.kernel_evidence import HINT_SHARE, Advice, kernel_finding, share_of_busy
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from traceview.findings import Finding, Severity
-from traceview.rules.hlo import TEXT_KEYS, with_detail
+from traceview.rules.hlo import TEXT_KEYS, with_detail, xla_rows
 from traceview.rules.kernel_evidence import HINT_SHARE, Advice, kernel_finding, plural, share_of_busy
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ _ADVICE: Final = Advice(
 
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding for all such ops."""
-    ops = with_detail(facts.timeline, facts.work.filter(pl.col("kind") == "xla_op"), TEXT_KEYS, "text")
+    ops = with_detail(facts.timeline, xla_rows(facts), TEXT_KEYS, "text")
     rows = ops.filter(pl.col("text").str.contains(_PRECISE))
     if not rows.height or share_of_busy(facts, rows) < HINT_SHARE:
         return
