@@ -109,7 +109,15 @@ def find_calls(timeline: Timeline) -> AttentionCalls:
     by_hand = unfused.find_chains(
         timeline, free.filter(~pl.col("id").is_in(taken.implode())), under_attention=roots.host_rows_under()
     )
-    return _joined([*parts, AttentionCalls(*by_hand)])
+    return _joined([*parts, _with_provider(timeline, AttentionCalls(*by_hand))])
+
+
+def _with_provider(timeline: Timeline, found: AttentionCalls) -> AttentionCalls:
+    """Chains of XLA ops are XLA's own doing, not that of a library."""
+    compiled = timeline.events.filter(pl.col("kind") == "xla_op")["id"]
+    ours = pl.col("event_id").is_in(compiled.implode())
+    provider = pl.when(ours).then(pl.lit("xla")).otherwise(pl.col("provider"))
+    return AttentionCalls(found.calls.with_columns(provider=provider), found.members)
 
 
 def _device_work(timeline: Timeline) -> pl.DataFrame:

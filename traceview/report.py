@@ -338,6 +338,9 @@ def report(timeline: Timeline, *, launched_only: bool = False) -> Report:
     steps = find_steps(timeline)
     if not steps:
         notes.append(PartNote("steps", _NO_STEPS))
+    xprof = xprof_figures(timeline)
+    if xprof is None:
+        notes.append(PartNote("xprof", "Only an XProf profile of TPUs has figures to compare with XProf's pages."))
     return Report(
         trace=describe(timeline),
         launched_only=launched_only,
@@ -347,7 +350,7 @@ def report(timeline: Timeline, *, launched_only: bool = False) -> Report:
         families=families,
         import_report=summarise_import(timeline),
         notes=tuple(notes),
-        xprof=xprof_figures(timeline),
+        xprof=xprof,
     )
 
 

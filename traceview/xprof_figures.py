@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 _NS_PS: Final = 1000
 
+DEVICE_CLOCK: Final = ("device_offset_ps", "device_duration_ps")
+"""Details with the times of an op by the clock of the device; those of the timeline are brought to the host's."""
+
 
 @dataclass(frozen=True, slots=True)
 class XprofFigures:
@@ -81,17 +84,21 @@ def xprof_figures(timeline: Timeline) -> XprofFigures | None:
 
 
 def _exact(timeline: Timeline, ops: pl.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Start from the timeline's origin and duration of each op, ps."""
-    start = ops["start_ns"].to_numpy() * _NS_PS
-    duration = ops["dur_ns"].to_numpy() * _NS_PS
+    """Start and duration of each op, ps: by the clock of the device where it is recorded, as XProf does."""
     ids = ops.select("id")
-    for key, values, add in (("start_ps", start, True), ("duration_ps", duration, False)):
-        detail = timeline.details.get(key)
-        if detail is not None:
-            told = ids.join(detail, on="id", how="left", maintain_order="left")["value"]
-            known = told.is_not_null().to_numpy()
-            values[known] = told.drop_nulls().to_numpy() + (values[known] if add else 0)
-    return start, duration
+    start, duration = (_detail(timeline, ids, key) for key in DEVICE_CLOCK)
+    if start.null_count() or duration.null_count():
+        start = ops["start_ns"] * _NS_PS + _detail(timeline, ids, "start_ps").fill_null(0)
+        duration = _detail(timeline, ids, "duration_ps").fill_null(ops["dur_ns"] * _NS_PS)
+    return start.to_numpy(), duration.to_numpy()
+
+
+def _detail(timeline: Timeline, ids: pl.DataFrame, key: str) -> pl.Series:
+    """An integer detail of each event, null where it is not recorded."""
+    detail = timeline.details.get(key)
+    if detail is None or detail.schema["value"] != pl.Int64:
+        return pl.Series(key, [None], dtype=pl.Int64).new_from_index(0, ids.height)
+    return ids.join(detail, on="id", how="left", maintain_order="left")["value"]
 
 
 def _self_ps(ops: pl.DataFrame, start_ps: NDArray[np.int64], duration_ps: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -39,7 +39,7 @@ _BY_HAND: Final = (
     "scaled_dot_product_attention was not called, so there was no backend to choose: the code writes attention out, or "
     "took its eager branch whatever the flag said"
 )
-_TOLD: Final = ("TV101", "TV102", "TV103")
+_TOLD: Final = ("TV101", "TV102", "TV103", "TV108")
 """Rules whose finding is the story itself."""
 
 
