@@ -45,6 +45,9 @@ def compilations(timeline: Timeline, spans: pl.DataFrame) -> Compilations:
     """The compilations that some of the :func:`compile_spans` stand for."""
     tops = outermost(timeline, spans)
     frames = outermost(timeline, spans.filter(pl.col("name").str.contains(_FRAME)))
+    if frames.height:
+        # What a compiler does on threads of its own meanwhile, the calling thread waits for: it is not more time.
+        tops = tops.filter(pl.col("thread").is_in(frames["thread"].unique().implode()))
     return Compilations(frames.height or tops.height, tops, tuple(spans["step"].drop_nulls().unique().sort().to_list()))
 
 

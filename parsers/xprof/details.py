@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from .columns import BYTES, COMPRESSED, DOUBLE, INT64, REF, STR, UINT64
+from .distinct import distinct
 from .programs import FACTS, UNFUSED, shown_path
 
 if TYPE_CHECKING:
@@ -197,19 +198,19 @@ def _texts(column: StatColumns, source: SourceFile, *, paths: bool) -> pl.Series
         mask = column.kind == kind
         if kind in (STR, COMPRESSED):
             read = source.texts if kind == STR else source.unpacked
-            found = read(column.value[mask], column.length[mask])
-            index = {text: at for at, text in enumerate(dict.fromkeys(found))}
-            codes[mask] = len(texts) + np.array([index[text] for text in found], np.uint32)
+            read_texts = read(column.value[mask], column.length[mask])
+            index = {text: at for at, text in enumerate(dict.fromkeys(read_texts))}
+            codes[mask] = len(texts) + np.array([index[text] for text in read_texts], np.uint32)
             texts += [_quoted(text, paths=paths) for text in index]
             continue
-        distinct, inverse = np.unique(column.value[mask], return_inverse=True)
-        codes[mask] = len(texts) + inverse.astype(np.uint32)
+        found, inverse = distinct(column.value[mask])
+        codes[mask] = len(texts) + inverse
         if kind == REF:
-            texts += [_quoted(column.interned.get(key, ""), paths=paths) for key in distinct.view(np.int64).tolist()]
+            texts += [_quoted(column.interned.get(key, ""), paths=paths) for key in found.view(np.int64).tolist()]
         elif kind == DOUBLE:
-            texts += [repr(value) for value in distinct.view(np.float64).tolist()]
+            texts += [repr(value) for value in found.view(np.float64).tolist()]
         else:
-            texts += [str(value) for value in (distinct.view(np.int64) if kind == INT64 else distinct).tolist()]
+            texts += [str(value) for value in (found.view(np.int64) if kind == INT64 else found).tolist()]
     return pl.Series(texts, dtype=pl.String).cast(pl.Categorical).gather(codes)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from . import kernel_details
 from .columns import REF, STR
+from .distinct import distinct
 from .lanes import Lane, Owner, lane_of, stream_of
 from .rows import KIND, NULL, has, integers, labels
 from .xla_ops import is_control, kind_of
@@ -97,8 +98,8 @@ def set_op_kinds(rows: PlaneRows, mask: NDArray[np.bool_], categories: NDArray[n
     """Kinds of XLA ops, worked out once for each pair of name and category."""
     chosen = np.flatnonzero(mask)
     pairs = rows.plane.name_of[chosen].astype(np.int64) * len(words) + categories[chosen]
-    distinct, inverse = np.unique(pairs, return_inverse=True)
-    kinds = [KIND[kind_of(_short(rows, pair // len(words)), words[pair % len(words)])] for pair in distinct.tolist()]
+    found, inverse = distinct(pairs)
+    kinds = [KIND[kind_of(_short(rows, pair // len(words)), words[pair % len(words)])] for pair in found.tolist()]
     rows.kind[chosen] = np.array(kinds, np.uint8)[inverse]
 
 
@@ -173,10 +174,10 @@ def _copied(rows: PlaneRows, name: str, source: SourceFile) -> None:
         if not mask.any():
             continue
         if kind == REF:
-            distinct, inverse = np.unique(column.value[mask].view(np.int64), return_inverse=True)
-            texts = [column.interned.get(key, "") for key in distinct.tolist()]
+            keys, inverse = distinct(column.value[mask].view(np.int64))
+            texts = [column.interned.get(key, "") for key in keys.tolist()]
         else:
-            texts, inverse = source.texts(column.value[mask], column.length[mask]), np.arange(int(mask.sum()))
+            texts, inverse = source.texts(column.value[mask], column.length[mask]), np.arange(int(mask.sum()), dtype=np.uint32)
         sizes = [kernel_details.copied_bytes(text) for text in texts]
         table = np.array([NULL if size is None or size >= 1 << 63 else size for size in sizes], np.int64)
         rows.column("bytes")[column.row[mask]] = table[inverse]

@@ -9,6 +9,7 @@ import numpy as np
 from traceview import intervals
 
 from .device_rows import open_control, set_op_kinds
+from .distinct import distinct
 from .host_events import OP, kind_of
 from .lanes import thread_of
 from .rows import KIND, NO_KEY, has, integers, labels
@@ -48,7 +49,7 @@ def fill(rows: PlaneRows, thread_key: Callable[[int | None, str], int], *, first
         at = slice(line.first, line.stop)
         number, name = thread_of(plane, line)
         rows.thread[at] = thread_key(number, name)
-        codes, inverse = np.unique(plane.name_of[at], return_inverse=True)
+        codes, inverse = distinct(plane.name_of[at])
         kinds = [met.setdefault((code, name), KIND[kind_of(plane.names[code].name, name)]) for code in codes.tolist()]
         rows.kind[at] = np.array(kinds, np.uint8)[inverse] if len(codes) else rows.kind[at]
     _refine(rows)

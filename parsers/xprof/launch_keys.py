@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from .distinct import distinct_pairs
 from .lanes import Lane, Owner, lane_of
 from .rows import KIND, NO_KEY, NULL, integers
 
@@ -124,11 +125,9 @@ def _cpu_launches(rows: PlaneRows, numbers: Numbers) -> None:
     if run_id is None or not len(ops):
         return
     ops = ops[run_id[ops] != NULL]
-    runs = np.stack([run_id[ops], rows.device[ops].astype(np.int64)], axis=1)
-    _, run = np.unique(runs, axis=0, return_inverse=True)
-    run = run.ravel()
+    _, run = distinct_pairs(run_id[ops], rows.device[ops])
     order = np.lexsort((rows.start_ns[ops], run))
-    first = ops[order[np.flatnonzero(np.diff(run[order], prepend=-1))]]
+    first = ops[order[np.flatnonzero(np.diff(run[order].astype(np.int64), prepend=-1))]]
     callers = _callers(rows, first)
     numbered = np.array([NULL if caller < 0 else numbers.of(-1, caller) for caller in callers.tolist()], np.int64)
     rows.column("correlation")[ops] = numbered[run]

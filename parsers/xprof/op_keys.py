@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .details import NONE
+from .distinct import distinct_pairs
 from .lanes import Lane, Owner, lane_of
 from .programs import OpKey, Origins
 from .rows import NO_KEY, NULL, integers, labels
@@ -40,12 +41,11 @@ def find_origins(
         chosen = np.flatnonzero((program_id != NULL) & (codes > 0) & rows.keep)
         if not len(chosen):
             continue
-        pairs = np.stack([program_id[chosen], codes[chosen].astype(np.int64)], axis=1)
-        distinct, inverse = np.unique(pairs, axis=0, return_inverse=True)
+        pairs, inverse = distinct_pairs(program_id[chosen], codes[chosen])
         table = np.array(
-            [keys.setdefault(OpKey(program, _last(names[code])), len(keys)) for program, code in distinct.tolist()], np.uint32
+            [keys.setdefault(OpKey(program, _last(names[code])), len(keys)) for program, code in pairs], np.uint32
         )
-        origin_of[rows.base + chosen] = table[inverse.ravel()]
+        origin_of[rows.base + chosen] = table[inverse]
     return Origins(programs, keys), origin_of
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from traceview import schema
 
 from .columns import REF
+from .distinct import distinct
 from .stats import as_whole
 
 if TYPE_CHECKING:
@@ -133,10 +134,10 @@ def _bits(value: int) -> int:
 
 def labels(plane: Plane, name: str) -> tuple[NDArray[np.uint32], list[str | None]]:
     """A short text of each event, as index into a list of distinct ones; only interned texts of events are looked at."""
-    distinct: dict[str | None, int] = {None: 0}
+    known: dict[str | None, int] = {None: 0}
 
     def code(text: str | None) -> int:
-        return distinct.setdefault(text, len(distinct))
+        return known.setdefault(text, len(known))
 
     table = np.array(
         [code(str(entry.stats[name].value)) if name in entry.stats else 0 for entry in plane.names] or [0], np.uint32
@@ -145,11 +146,11 @@ def labels(plane: Plane, name: str) -> tuple[NDArray[np.uint32], list[str | None
     column = plane.columns.get(name)
     if column is not None:
         refs = column.kind == REF
-        values, inverse = np.unique(column.value[refs].view(np.int64), return_inverse=True)
+        values, inverse = distinct(column.value[refs].view(np.int64))
         found = np.array([code(column.interned.get(key)) for key in values.tolist()], np.uint32)
         if len(found):
             codes[column.row[refs]] = found[inverse]
-    return codes, list(distinct)
+    return codes, list(known)
 
 
 def has(plane: Plane, name: str) -> NDArray[np.bool_]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from .columns import BYTES, COMPRESSED, DOUBLE, INT64, REF, STR, UINT64, concatenated, read_line
+from .distinct import distinct
 from .stats import Stat, StatColumns
 from .wire import FIXED64, LENGTH, VARINT, WireError, fields, signed, text
 
@@ -312,26 +313,27 @@ def _stat(data: Data, start: int, end: int, stat_names: dict[int, str]) -> tuple
 
 def _dense(ids: NDArray[np.int64], index_of: dict[int, int], plane: Plane, losses: Losses) -> NDArray[np.uint32]:
     """Index into the plane's names for each event; events without one share a nameless entry."""
-    distinct, inverse = np.unique(ids, return_inverse=True)
-    nameless = [key for key in distinct.tolist() if key not in index_of]
+    found, inverse = distinct(ids)
+    nameless = [key for key in found.tolist() if key not in index_of]
     if nameless:
         index_of.update(dict.fromkeys(nameless, len(plane.names)))
         plane.names.append(EventName(""))
         unknown = np.isin(ids, nameless)
         losses.add("name-missing", int(unknown.sum()), f"in {plane.name or 'a plane without name'}")
-    table = np.array([index_of[key] for key in distinct.tolist()], np.uint32)
+    table = np.array([index_of[key] for key in found.tolist()], np.uint32)
     return table[inverse] if len(table) else np.empty(0, np.uint32)
 
 
 def _stat_columns(events: EventColumns, stat_names: dict[int, str]) -> dict[str, StatColumns]:
     """The stats of all events, split by name; within one name in the order of the file."""
-    distinct, code = np.unique(events.stat_id, return_inverse=True)
-    if not len(distinct):
+    found, code = distinct(events.stat_id)
+    if not len(found):
         return {}
-    order = np.argsort(code.astype(np.uint16), kind="stable") if len(distinct) < 1 << 16 else np.argsort(code, kind="stable")
-    bounds = np.searchsorted(code[order], np.arange(len(distinct) + 1))
+    # 16 bits: a radix sort.
+    order = np.argsort(code.astype(np.uint16) if len(found) < 1 << 16 else code, kind="stable")
+    bounds = np.concatenate(([0], np.cumsum(np.bincount(code, minlength=len(found)))))
     columns: dict[str, StatColumns] = {}
-    for index, key in enumerate(distinct.tolist()):
+    for index, key in enumerate(found.tolist()):
         rows = order[bounds[index] : bounds[index + 1]]
         name = stat_names.get(key, f"stat {key}")
         made = StatColumns(

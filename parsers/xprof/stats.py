@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .columns import BYTES, COMPRESSED, DOUBLE, INT64, REF, STR, UINT64
+from .distinct import distinct
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -114,8 +115,8 @@ class StatColumns:
         good = (self.kind == UINT64) | (self.kind == INT64)
         refs = self.kind == REF
         if refs.any():
-            distinct, inverse = np.unique(values[refs], return_inverse=True)
-            read = [as_whole(self.interned.get(key)) for key in distinct.tolist()]
+            keys, inverse = distinct(values[refs])
+            read = [as_whole(self.interned.get(key)) for key in keys.tolist()]
             fits = [one is not None and -(1 << 63) <= one < 1 << 63 for one in read]
             table = np.array([one if fine else 0 for one, fine in zip(read, fits, strict=True)], np.int64)
             values[refs] = table[inverse]
