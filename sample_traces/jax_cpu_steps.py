@@ -1,4 +1,4 @@
-"""A small JAX program under the profiler, on the CPU: ``python jax_cpu_steps.py FOLDER``. Run by ``make_jax_cpu.py``."""
+"""A small JAX program under the profiler, on the CPU; ``make_jax_cpu.py`` runs it."""
 
 from __future__ import annotations
 

@@ -61,14 +61,20 @@ def truth() -> dict[str, Any]:
     import jax
 
     return {
-        "schema": "traceview.sample-truth/1", "trace": f"{NAME}.xplane.pb", "authored": False,
-        "shows": "Four steps of a small JAX program on the CPU: attention by hand in a named scope, a recompilation in step 2 "
-        "because the batch has a new size, and three weights that come from the host in every step.",
+        "schema": "traceview.sample-truth/1",
+        "trace": f"{NAME}.xplane.pb",
+        "authored": False,
+        "shows": "Four steps of a small JAX program on the CPU: attention by hand in a named scope, a recompilation in "
+        "step 2 because the batch has a new size, and three weights that come from the host in every step.",
         "recorded_with": {"jax": jax.__version__, "python": platform.python_version(), "system": platform.system()},
-        "steps": [f"infer {n}" for n in range(4)], "recompiled_steps": [2], "transfers_per_step": 3,
-        "scopes": ["attention", "mlp"], "module": "jit_model", "programs": 2,
+        "steps": [f"infer {n}" for n in range(4)],
+        "recompiled_steps": [2],
+        "transfers_per_step": 3,
+        "scopes": ["attention", "mlp"],
+        "module": "jit_model",
+        "programs": 2,
         "attention": {"implementation": "unfused", "provider": "xla", "count": 4, "evidence": "shapes"},
-    }  # fmt: skip
+    }
 
 
 def note(table: dict[str, Any]) -> str:
@@ -77,8 +83,8 @@ def note(table: dict[str, Any]) -> str:
     return (
         f"# {NAME}\n\n**Recorded, not authored.** {table['shows']}\n\n"
         f"Written by `sample_traces/make_jax_cpu.py`, which runs `jax_cpu_steps.py`, with jax {made['jax']} on Python "
-        f"{made['python']} ({made['system']}, CPU only). The names of hosts were taken out; nothing else was changed. Times "
-        f"differ from recording to recording; the facts in `{NAME}.truth.json` do not.\n"
+        f"{made['python']} ({made['system']}, CPU only). The names of hosts were taken out; nothing else was changed. "
+        f"Times differ from recording to recording; the facts in `{NAME}.truth.json` do not.\n"
     )
 
 

@@ -26,17 +26,19 @@ STEPS: Final = 4
 CORES: Final = 2
 STEP_NS: Final = 1_000_000
 
+BODY: Final = "jit(train_step)/while/body"
+
 OPS: Final = (
     # name, category, start and duration in the step (ns), flops, bytes, path
     ("while.1", "while", 20_000, 600_000, 0, 0, "jit(train_step)/while"),
-    ("fusion.1", "convolution fusion", 20_000, 120_000, 68_719_476_736, 50_331_648, "jit(train_step)/while/body/attn/dot_general"),
-    ("fusion.2", "input fusion", 140_000, 80_000, 0, 67_108_864, "jit(train_step)/while/body/attn/reduce_sum"),
-    ("fusion.3", "convolution fusion", 220_000, 100_000, 68_719_476_736, 50_331_648, "jit(train_step)/while/body/attn/dot_general"),
-    ("copy-done.1", "copy-done", 320_000, 150_000.5, 0, 0, "jit(train_step)/while/body/mlp/copy"),
-    ("fusion.4", "convolution fusion", 470_000.5, 149_999.5, 137_438_953_472, 33_554_432, "jit(train_step)/while/body/mlp/dot_general"),
+    ("fusion.1", "convolution fusion", 20_000, 120_000, 68_719_476_736, 50_331_648, f"{BODY}/attn/dot_general"),
+    ("fusion.2", "input fusion", 140_000, 80_000, 0, 67_108_864, f"{BODY}/attn/reduce_sum"),
+    ("fusion.3", "convolution fusion", 220_000, 100_000, 68_719_476_736, 50_331_648, f"{BODY}/attn/dot_general"),
+    ("copy-done.1", "copy-done", 320_000, 150_000.5, 0, 0, f"{BODY}/mlp/copy"),
+    ("fusion.4", "convolution fusion", 470_000.5, 149_999.5, 137_438_953_472, 33_554_432, f"{BODY}/mlp/dot_general"),
     ("all-reduce.1", "all-reduce", 620_000, 60_000, 0, 16_777_216, "jit(train_step)/psum"),
     ("copy.1", "data formatting", 680_000, 20_000, 0, 8_388_608, "jit(train_step)/transpose"),
-)  # fmt: skip
+)
 """What one step runs on a core; the loop holds the first five after it."""
 
 SCORES: Final = (16, 1024, 1024)
@@ -46,7 +48,7 @@ def training_program() -> bytes:
     """The compiled step: attention that nothing fused, and a product at the highest precision."""
     heads, length, _ = SCORES
     size = (heads, length, 128)
-    path = "jit(train_step)/while/body"
+    path = BODY
     return program(
         "jit_train_step",
         {
@@ -70,15 +72,54 @@ def training_program() -> bytes:
             "mlp": [
                 Instruction("h", "parameter", size),
                 Instruction("w", "parameter", (128, 512), parameter=1),
-                Instruction("convolution.3", "convolution", (heads, length, 512), ("h", "w"), f"{path}/mlp/dot_general", precision=2),
+                Instruction(
+                    "convolution.3",
+                    "convolution",
+                    (heads, length, 512),
+                    ("h", "w"),
+                    f"{path}/mlp/dot_general",
+                    precision=2,
+                ),
             ],
             "body": [
                 Instruction("state", "parameter", size),
-                Instruction("fusion.1", "fusion", SCORES, ("state", "state"), f"{path}/attn/dot_general", "qk", fusion_kind="kOutput"),
-                Instruction("fusion.2", "fusion", SCORES, ("fusion.1",), f"{path}/attn/reduce_sum", "softmax", fusion_kind="kInput"),
-                Instruction("fusion.3", "fusion", size, ("fusion.2", "state"), f"{path}/attn/dot_general", "pv", fusion_kind="kOutput"),
+                Instruction(
+                    "fusion.1",
+                    "fusion",
+                    SCORES,
+                    ("state", "state"),
+                    f"{path}/attn/dot_general",
+                    "qk",
+                    fusion_kind="kOutput",
+                ),
+                Instruction(
+                    "fusion.2",
+                    "fusion",
+                    SCORES,
+                    ("fusion.1",),
+                    f"{path}/attn/reduce_sum",
+                    "softmax",
+                    fusion_kind="kInput",
+                ),
+                Instruction(
+                    "fusion.3",
+                    "fusion",
+                    size,
+                    ("fusion.2", "state"),
+                    f"{path}/attn/dot_general",
+                    "pv",
+                    fusion_kind="kOutput",
+                ),
                 Instruction("copy-done.1", "copy-done", (128, 512), (), f"{path}/mlp/copy"),
-                Instruction("fusion.4", "fusion", size, ("fusion.3", "copy-done.1"), f"{path}/mlp/dot_general", "mlp", fusion_kind="kOutput"),
+                Instruction(
+                    "fusion.4",
+                    "fusion",
+                    size,
+                    ("fusion.3", "copy-done.1"),
+                    f"{path}/mlp/dot_general",
+                    "mlp",
+                    fusion_kind="kOutput",
+                ),
             ],
             "main": [
                 Instruction("arg", "parameter", size),
@@ -88,7 +129,7 @@ def training_program() -> bytes:
             ],
         },
         entry="main",
-    )  # fmt: skip
+    )
 
 
 def authored() -> bytes:
@@ -101,16 +142,25 @@ def authored() -> bytes:
         f"jit_train_step({PROGRAM_ID})", stats={"Hlo Proto": training_program(), "program_id": Unsigned(PROGRAM_ID)}
     )
     _host(space)
-    space.plane("Task Environment", profile_start_time=Unsigned(START_UNIX_NS), profile_stop_time=Unsigned(START_UNIX_NS + STEPS * STEP_NS))
+    space.plane(
+        "Task Environment",
+        profile_start_time=Unsigned(START_UNIX_NS),
+        profile_stop_time=Unsigned(START_UNIX_NS + STEPS * STEP_NS),
+    )
     return space.encode()
 
 
 def _tpu(space: Space, core: int) -> None:
     plane = space.plane(
-        f"/device:TPU:{core}", 2 + 8 * core, device_type_string="TPU v6 Lite", peak_teraflops_per_second=918.0,
+        f"/device:TPU:{core}",
+        2 + 8 * core,
+        device_type_string="TPU v6 Lite",
+        peak_teraflops_per_second=918.0,
         peak_hbm_bw_gigabytes_per_second=1638.0,
-    )  # fmt: skip
-    modules, ops, flight = (plane.line(name, at) for name, at in (("XLA Modules", 2), ("XLA Ops", 3), ("Async XLA Ops", 4)))
+    )
+    modules, ops, flight = (
+        plane.line(name, at) for name, at in (("XLA Modules", 2), ("XLA Ops", 3), ("Async XLA Ops", 4))
+    )
     for step in range(STEPS):
         begin = 100_000 + step * STEP_NS
         launch = _flow(step, core)
@@ -119,13 +169,28 @@ def _tpu(space: Space, core: int) -> None:
         )
         for name, category, start, dur, flops, moved, path in OPS:
             ops.event(
-                f"%{name} = f32[16,1024,1024]{{2,1,0}} {category.replace(' ', '-')}(...)", begin + start, dur, display_name=name,
+                f"%{name} = f32[16,1024,1024]{{2,1,0}} {category.replace(' ', '-')}(...)",
+                begin + start,
+                dur,
+                display_name=name,
                 of_name={
-                    "hlo_category": category, "program_id": Unsigned(PROGRAM_ID), "flops": flops, "model_flops": flops,
-                    "bytes_accessed": moved, "tf_op": f"{path}:", "source": "/home/somebody/model/train.py:42",
+                    "hlo_category": category,
+                    "program_id": Unsigned(PROGRAM_ID),
+                    "flops": flops,
+                    "model_flops": flops,
+                    "bytes_accessed": moved,
+                    "tf_op": f"{path}:",
+                    "source": "/home/somebody/model/train.py:42",
                 },
-            )  # fmt: skip
-        flight.event("%copy-start.1 = (f32[128,512]) copy-start(...)", begin + 30_000, 440_000, display_name="async-copy", hlo_op=Interned("copy-done.1"), _a=1)
+            )
+        flight.event(
+            "%copy-start.1 = (f32[128,512]) copy-start(...)",
+            begin + 30_000,
+            440_000,
+            display_name="async-copy",
+            hlo_op=Interned("copy-done.1"),
+            _a=1,
+        )
 
 
 def _flow(step: int, core: int) -> int:
@@ -166,32 +231,40 @@ def truth() -> dict[str, Any]:
     """The right answers, worked out from the constants above."""
     runs = STEPS * CORES
     return {
-        "schema": "traceview.sample-truth/1", "trace": f"{NAME}.xplane.pb", "authored": True,
-        "shows": "A training step on two TPU cores: attention that XLA did not fuse, a wait for a copy, a product at the "
-        "highest precision, weights copied in every step, a recompilation in step 2.",
-        "origin_unix_ns": START_UNIX_NS, "cores": CORES, "steps": [{"name": "train", "index": n, "wall_ns": 900_000} for n in range(STEPS)],
-        "busy_ns_per_core": STEPS * (_rounded_ns("convolution fusion", "input fusion", "all-reduce", "data formatting")),
+        "schema": "traceview.sample-truth/1",
+        "trace": f"{NAME}.xplane.pb",
+        "authored": True,
+        "shows": "A training step on two TPU cores: attention that XLA did not fuse, a wait for a copy, a product at "
+        "the highest precision, weights copied in every step, a recompilation in step 2.",
+        "origin_unix_ns": START_UNIX_NS,
+        "cores": CORES,
+        "steps": [{"name": "train", "index": n, "wall_ns": 900_000} for n in range(STEPS)],
+        "busy_ns_per_core": STEPS
+        * (_rounded_ns("convolution fusion", "input fusion", "all-reduce", "data formatting")),
         "wait_ns_per_core": STEPS * _rounded_ns("copy-done"),
         "collective_ns_per_core": STEPS * 60_000,
-        "modules": runs, "attention": {"implementation": "unfused", "provider": "xla", "count": runs, "evidence": "shapes"},
+        "modules": runs,
+        "attention": {"implementation": "unfused", "provider": "xla", "count": runs, "evidence": "shapes"},
         "attention_device_ns": runs * 300_000,
         "flops": runs * sum(one[4] for one in OPS),
         "xprof": {"total_ps": runs // STEPS * ((STEPS - 1) * STEP_NS + 680_000) * 1000, "wait_ps": runs * 150_000_500},
-        "transfers_per_step": 4, "recompiled_steps": [2],
-    }  # fmt: skip
+        "transfers_per_step": 4,
+        "recompiled_steps": [2],
+    }
 
 
 NOTE: Final = """# {name}
 
-**Authored, not recorded**: written by `sample_traces/make_xprof.py` in XProf's layout (XSpace), with chosen times. The plane
-`/host:metadata` says so too (`authored`). Use it to see what traceview says about a situation, never as evidence of how
-fast something is.
+**Authored, not recorded**: written by `sample_traces/make_xprof.py` in XProf's layout (XSpace), with chosen times. The
+plane `/host:metadata` says so too (`authored`). Use it to see what traceview says about a situation, never as evidence
+of how fast something is.
 
 {shows}
 
-Each step runs `jit_train_step` on both cores. Its loop holds the two products and the softmax of an attention that XLA left
-unfused, the wait for an asynchronous copy (`copy-done`), and a product at `HIGHEST`; an all-reduce and a relayout follow.
-The loop's own row spans its ops and is no work of its own. Launches are linked by 64-bit flow ids, some of them negative.
+Each step runs `jit_train_step` on both cores. Its loop holds the two products and the softmax of an attention that XLA
+left unfused, the wait for an asynchronous copy (`copy-done`), and a product at `HIGHEST`; an all-reduce and a relayout
+follow. The loop's own row spans its ops and is no work of its own. Launches are linked by 64-bit flow ids, some of them
+negative.
 
 The right answers are in `{name}.truth.json`.
 """

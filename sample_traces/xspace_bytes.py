@@ -1,7 +1,7 @@
 """XSpace files written by hand: planes, lines, events and programs in, the bytes of an ``.xplane.pb`` out.
 
-Source of the field numbers: tsl/profiler/protobuf/xplane.proto and xla/service/hlo.proto. Times are in nanoseconds, with
-fractions where a picosecond is meant.
+Source of the field numbers: tsl/profiler/protobuf/xplane.proto and xla/service/hlo.proto. Times are in nanoseconds,
+with fractions where a picosecond is meant.
 """
 
 from __future__ import annotations
@@ -118,9 +118,15 @@ class Line:
     events: list[bytes]
 
     def event(
-        self, name: str, start_ns: float, dur_ns: float, *, display_name: str = "", of_name: dict[str, Any] | None = None,
+        self,
+        name: str,
+        start_ns: float,
+        dur_ns: float,
+        *,
+        display_name: str = "",
+        of_name: dict[str, Any] | None = None,
         **stats: Any,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """An event; ``of_name`` are stats of its name, keywords are its own."""
         body = number(1, self.plane.name_id(name, display_name, of_name))
         body += number(2, round(start_ns * 1000)) + number(3, round(dur_ns * 1000))
@@ -176,7 +182,12 @@ def program(name: str, computations: dict[str, list[Instruction]], *, entry: str
         for one in body:
             shape = number(2, one.type) + b"".join(number(3, extent) for extent in one.dims)
             text = blob(1, one.name) + blob(2, one.opcode) + blob(3, shape) + blob(7, blob(2, one.op_name))
-            text += number(9, one.parameter) + blob(11, one.fusion_kind) + blob(28, one.target) + number(35, numbers[one.name])
+            text += (
+                number(9, one.parameter)
+                + blob(11, one.fusion_kind)
+                + blob(28, one.target)
+                + number(35, numbers[one.name])
+            )
             text += b"".join(number(36, numbers[operand]) for operand in one.operands)
             text += number(38, computation_ids[one.called]) if one.called else b""
             text += blob(51, number(1, one.precision)) if one.precision else b""

@@ -124,12 +124,16 @@ def _device_work(timeline: Timeline) -> pl.DataFrame:
     """Device work with its kernel identity and its attribution."""
     work = timeline.device_work.with_columns(pl.col("name").cast(pl.String))
     replays = launches.graph_launch_ids(timeline.events)
-    return identify_work(timeline, work).drop("signature", "tensor_core", "precision").with_columns(
-        attribution=pl.when(pl.col("launch_id").is_in(replays.implode()))
-        .then(pl.lit(Attribution.OPAQUE.value))
-        .when(pl.col("op_id").is_not_null())
-        .then(pl.lit(Attribution.ATTRIBUTED.value))
-        .otherwise(pl.lit(Attribution.KERNEL_ONLY.value))
+    return (
+        identify_work(timeline, work)
+        .drop("signature", "tensor_core", "precision")
+        .with_columns(
+            attribution=pl.when(pl.col("launch_id").is_in(replays.implode()))
+            .then(pl.lit(Attribution.OPAQUE.value))
+            .when(pl.col("op_id").is_not_null())
+            .then(pl.lit(Attribution.ATTRIBUTED.value))
+            .otherwise(pl.lit(Attribution.KERNEL_ONLY.value))
+        )
     )
 
 

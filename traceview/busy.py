@@ -45,7 +45,8 @@ class DeviceBusy:
         exposed_communication_ns: The part of it that no computation hides, ns.
         memcpy_ns: Union of copies, ns.
         exposed_memcpy_ns: The part of it that neither computation nor communication hides, ns.
-        wait_ns: The part of the idle time in which the device waited for its own asynchronous copies or collectives, ns.
+        wait_ns: The part of the idle time in which the device waited for its own asynchronous copies or collectives,
+            ns.
         without_launch: How many of the device's pieces of work have no launch in the file.
         left_out: How many of those were left out of every other number.
     """

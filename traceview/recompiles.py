@@ -1,7 +1,8 @@
 """What was compiled in a trace, and what of it after the warm-up.
 
-Compile spans nest: Dynamo's frame holds the backend's spans. A compilation is one outermost frame: of Dynamo, or JAX's call
-of the XLA compiler, whose passes run on threads of their own; where no frame is recorded, one outermost span. Autotuning is left out, it is a question of its own.
+Compile spans nest: Dynamo's frame holds the backend's spans. A compilation is one outermost frame: of Dynamo, or JAX's
+call of the XLA compiler, whose passes run on threads of their own; where no frame is recorded, one outermost span.
+Autotuning is left out, it is a question of its own.
 """
 
 from __future__ import annotations

@@ -22,7 +22,8 @@ COPY_FAMILIES: Final = {"memcpy": "memcpy", "memset": "memset"}
 """Kinds of device work that are no kernels; the kind is their family."""
 
 _NO_STEPS: Final = (
-    "The trace has no step marks: call prof.step() once per iteration (PyTorch), or wrap it in StepTraceAnnotation (JAX)."
+    "The trace has no step marks: call prof.step() once per iteration (PyTorch), or wrap it in StepTraceAnnotation "
+    "(JAX)."
 )
 
 DEVICE_NOT_RECORDED: Final = (

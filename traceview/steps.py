@@ -34,7 +34,9 @@ def step_marks(timeline: Timeline) -> pl.DataFrame:
     numbered = timeline.details.get(STEP_DETAIL)
     if not marks.height and numbered is not None and numbered.schema["value"] == pl.Int64:
         fits = numbered.filter(pl.col("value").is_between(0, (1 << 31) - 1))
-        marks = annotations.join(fits.select("id", number=pl.col("value").cast(pl.Int32)), on="id", maintain_order="left")
+        marks = annotations.join(
+            fits.select("id", number=pl.col("value").cast(pl.Int32)), on="id", maintain_order="left"
+        )
         marks = marks.filter(pl.col("number").n_unique().over("process", "name") >= FEWEST_NUMBERS)
     return marks.select("id", "name", "process", "start_ns", "dur_ns", "number")
 

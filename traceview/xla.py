@@ -1,8 +1,8 @@
 """What XLA ops are, beyond their names: what a fusion holds, where it came from, and how long it took itself.
 
-XLA calls most of its ops ``fusion.123``. The profile says more, as details of the event: the category, the opcodes inside
-(``fused_ops``), the framework path (``op_name``), the target of a custom call. A name that is a kernel's own (cuBLAS, a
-Pallas kernel, a collective) outweighs all of that.
+XLA calls most of its ops ``fusion.123``. The profile says more, as details of the event: the category, the opcodes
+inside (``fused_ops``), the framework path (``op_name``), the target of a custom call. A name that is a kernel's own
+(cuBLAS, a Pallas kernel, a collective) outweighs all of that.
 """
 
 from __future__ import annotations
@@ -41,7 +41,6 @@ _SOFTMAX_OPS: Final = ("exponential", "reduce")
 """Opcodes that a softmax has in one fusion; an activation has no reduction and a norm no exponential."""
 
 _NUMBER: Final = r"(?:\.(?:\d+|remat\d*|clone))+$"
-_FACTS: Final = ("signature", "family", "implementation", "provider", "tensor_core", "precision", "role")
 
 
 def without_number(name: pl.Expr) -> pl.Expr:
@@ -114,17 +113,23 @@ def _refined(timeline: Timeline, rows: pl.DataFrame) -> pl.DataFrame:
         },
         schema_overrides={"family": pl.String, "implementation": pl.String},
     )
-    columns = []
-    for fact in ("family", "implementation"):
-        columns.append(
-            pl.when(new["called"]).then(told[f"called_{fact}"]).when(new["any"]).then(new[fact]).otherwise(pl.col(fact)).alias(fact)
-        )
+    matrix = new["matrix"].fill_null(value=False)
+    columns = [
+        pl.when(new["called"]).then(told[f"called_{fact}"]).when(new["any"]).then(new[fact]).otherwise(fact).alias(fact)
+        for fact in ("family", "implementation")
+    ]
     columns += [
-        pl.when(new["called"]).then(told["called_tensor_core"]).when(new["matrix"].fill_null(value=False)).then(pl.lit(True))
-        .when(new["any"] & ~new["matrix"].fill_null(value=False)).then(None).otherwise(pl.col("tensor_core")).alias("tensor_core"),
-        pl.when(new["any"] | new["called"]).then(pl.lit("xla")).otherwise(pl.col("provider")).alias("provider"),
-        pl.when(new["any"] & pl.col("role").is_not_null()).then(pl.lit("main")).otherwise(pl.col("role")).alias("role"),
-    ]  # fmt: skip
+        pl.when(new["called"])
+        .then(told["called_tensor_core"])
+        .when(matrix)
+        .then(pl.lit(True))
+        .when(new["any"])
+        .then(pl.lit(None))
+        .otherwise("tensor_core")
+        .alias("tensor_core"),
+        pl.when(new["any"] | new["called"]).then(pl.lit("xla")).otherwise("provider").alias("provider"),
+        pl.when(new["any"]).then(pl.lit("main")).otherwise("role").alias("role"),
+    ]
     return rows.with_columns(columns)
 
 
@@ -147,7 +152,9 @@ def self_ns(rows: pl.DataFrame) -> pl.Series:
         rows: Device work with ``kind``, ``device``, ``stream``, ``start_ns`` and ``dur_ns``.
     """
     durations = rows["dur_ns"].to_numpy().copy()
-    chosen = np.flatnonzero((rows["kind"].cast(pl.String).is_in(list(XLA_KINDS)) & rows["stream"].is_not_null()).to_numpy())
+    chosen = np.flatnonzero(
+        (rows["kind"].cast(pl.String).is_in(list(XLA_KINDS)) & rows["stream"].is_not_null()).to_numpy()
+    )
     if len(chosen) > 1:
         part = rows[chosen]
         lanes = part.select(pl.struct("device", "stream").rank("dense")).to_series().cast(pl.UInt32).to_numpy()

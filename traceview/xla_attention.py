@@ -29,9 +29,7 @@ def find(timeline: Timeline, work: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataF
     parts = (
         detail.select("id", value=pl.col("value").cast(pl.String).str.json_decode(pl.List(pl.String)))
         .explode("value")
-        .with_columns(
-            chain=pl.col("value").str.replace(r":\w+$", ""), part=pl.col("value").str.extract(r":(\w+)$")
-        )
+        .with_columns(chain=pl.col("value").str.replace(r":\w+$", ""), part=pl.col("value").str.extract(r":(\w+)$"))
         .drop("value")
     )
     rows = work.join(parts, on="id", how="inner").sort("start_ns")

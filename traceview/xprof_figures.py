@@ -1,7 +1,8 @@
 """The figures that XProf shows for a TPU, by XProf's own definitions, to compare with its pages.
 
 They are not traceview's: XProf counts a core as busy while it waits for its own copies. Definitions read in
-openxla/xprof (``op_metrics_db_utils``, ``op_profile``, ``device_op_metrics``) and checked against xprof 2.24.2 to the digit.
+openxla/xprof (``op_metrics_db_utils``, ``op_profile``, ``device_op_metrics``) and checked against xprof 2.24.2 to the
+digit.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ def run_info(space: Space, path: Path, *, origin_ns: int) -> RunInfo:
     peaks = {}
     for plane in space.planes:
         if plane.name.startswith("/device:"):
-            told = {name: value for name in _PEAKS if (value := number(plane.stats, name))}
+            told = {name: peak for name in _PEAKS if (peak := number(plane.stats, name))}
             if told:
                 peaks[plane.name] = told
     if peaks:
@@ -113,14 +113,25 @@ def message_notes(space: Space) -> list[Note]:
     for kind, messages, trust in (("error", space.errors, Trust.LIMITED), ("warning", space.warnings, Trust.LIMITED)):
         for message in messages[:_MOST_MESSAGES]:
             shown = " ".join(message.split())[:_SHOWN]
-            notes.append(Note(f"profiler-{kind}", f"The profiler recorded an {kind}: {shown}" if kind == "error" else
-                              f"The profiler recorded a {kind}: {shown}", trust))
+            notes.append(
+                Note(
+                    f"profiler-{kind}",
+                    f"The profiler recorded an {kind}: {shown}"
+                    if kind == "error"
+                    else f"The profiler recorded a {kind}: {shown}",
+                    trust,
+                )
+            )
         if len(messages) > _MOST_MESSAGES:
-            notes.append(Note(f"profiler-{kind}", f"{len(messages) - _MOST_MESSAGES} more {kind}s of the profiler.", trust))
+            notes.append(
+                Note(f"profiler-{kind}", f"{len(messages) - _MOST_MESSAGES} more {kind}s of the profiler.", trust)
+            )
     for plane in space.planes:
         dropped = words(plane.stats, "dropped_traces")
         if dropped and dropped != "0":
-            text = f"{plane.name} dropped events because its buffers were full ({dropped[:60]}): its times are lower bounds."
+            text = (
+                f"{plane.name} dropped events because its buffers were full ({dropped[:60]}): times are lower bounds."
+            )
             notes.append(Note("profiler-dropped", text, Trust.POOR))
     if space.cut_at is not None:
         lost = f" {space.cut_plane} is left out." if space.cut_plane else ""

@@ -15,12 +15,16 @@ if TYPE_CHECKING:
 
     from .hlo import Instruction, Program
 
-LAYOUT: Final = frozenset({"bitcast", "copy", "transpose", "reshape", "convert", "get-tuple-element", "tuple", "parameter", "fusion"})
+LAYOUT: Final = frozenset(
+    {"bitcast", "copy", "transpose", "reshape", "convert", "get-tuple-element", "tuple", "parameter", "fusion"}
+)
 """Opcodes that change no value."""
 
 PLAIN: Final = LAYOUT | frozenset(
-    "add subtract multiply divide maximum minimum select compare and or not negate exponential broadcast reduce clamp "
-    "reduce-precision is-finite tanh abs power rsqrt slice pad concatenate dynamic-slice iota constant".split()
+    (
+        "add subtract multiply divide maximum minimum select compare and or not negate exponential broadcast reduce clamp "
+        "reduce-precision is-finite tanh abs power rsqrt slice pad concatenate dynamic-slice iota constant"
+    ).split()
 )
 """What may lie between the products: scale, mask, soft cap, normalisation, layout."""
 
@@ -35,8 +39,8 @@ def chains(program: Program) -> dict[str, list[tuple[int, str]]]:
     """Which ops of the program take part in which attention by hand.
 
     Returns:
-        Name of each top-level op to ``(number of the attention, part)``; parts are ``first``, ``softmax``, ``middle`` and
-        ``last``.
+        Name of each top-level op to ``(number of the attention, part)``; parts are ``first``, ``softmax``, ``middle``
+        and ``last``.
     """
     graph = _Graph(program)
     found: dict[str, list[tuple[int, str]]] = defaultdict(list)
@@ -54,16 +58,16 @@ def chains(program: Program) -> dict[str, list[tuple[int, str]]]:
     return dict(found)
 
 
-def _attention_around(
-    graph: _Graph, softmax: Instruction
-) -> tuple[Instruction, list[Instruction], Instruction] | None:
+def _attention_around(graph: _Graph, softmax: Instruction) -> tuple[Instruction, list[Instruction], Instruction] | None:
     size = _numel(softmax)
     if size < 4 or not _is_summed(graph, softmax, size):
         return None
     before = _search(graph.producers, softmax, PLAIN)
     first = next((one for one in before.products if _numel(one) == size), None)
     after = _search(graph.users, softmax, PLAIN)
-    last = next((one for one in after.products if any(_numel(operand) == size for operand in graph.producers(one))), None)
+    last = next(
+        (one for one in after.products if any(_numel(operand) == size for operand in graph.producers(one))), None
+    )
     if first is None or last is None or first is last:
         return None
     back = _search(graph.producers, last, PLAIN)
@@ -85,7 +89,9 @@ class _Reached:
         self.ids: set[int] = set()
 
 
-def _search(step: Callable[[Instruction], Iterable[Instruction]], start: Instruction, through: frozenset[str]) -> _Reached:
+def _search(
+    step: Callable[[Instruction], Iterable[Instruction]], start: Instruction, through: frozenset[str]
+) -> _Reached:
     reached = _Reached()
     waiting = deque(step(start))
     while waiting and len(reached.ids) < MOST_NODES:
@@ -135,7 +141,7 @@ class _Graph:
                 self._users[producer.id].append(one)
 
     def producers(self, one: Instruction) -> list[Instruction]:
-        """Where its operands come from; a fusion passes on what its root makes, a parameter what its fusion was given."""
+        """Where its operands come from; a fusion passes on its root, a parameter what its fusion was given."""
         by_id = self._program.by_id
         if one.opcode == "parameter":
             caller = self._caller.get(self._home.get(one.id, -1))
@@ -143,8 +149,7 @@ class _Graph:
                 return []
             return [by_id[number] for number in caller.operands[one.parameter : one.parameter + 1] if number in by_id]
         if one.opcode == "fusion":
-            roots = [by_id[root] for key in one.called if (root := self._program.roots.get(key, -1)) in by_id]
-            return roots
+            return [by_id[root] for key in one.called if (root := self._program.roots.get(key, -1)) in by_id]
         return [by_id[number] for number in one.operands if number in by_id]
 
     def users(self, one: Instruction) -> list[Instruction]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -78,7 +78,7 @@ class EventColumns:
 
 @dataclass(frozen=True, slots=True)
 class LineContent:
-    """What lies between two positions of a line: its own fields, as :func:`.wire.fields` yields them, and its events."""
+    """What is in a line: its own fields, as :func:`.wire.fields` yields them, and its events."""
 
     own: tuple[tuple[int, int, int, int], ...]
     events: EventColumns
@@ -107,7 +107,11 @@ def _read_line_compiled(wire: ModuleType, octets: NDArray[np.uint8], start: int,
         raise WireError(damage, "a line is damaged")
     metadata_id, offset_ps, duration_ps = (np.empty(events, np.int64) for _ in range(3))
     stat_event, stat_id = np.empty(stats, np.uint32), np.empty(stats, np.int64)
-    stat_kind, stat_value, stat_length = np.empty(stats, np.uint8), np.empty(stats, np.uint64), np.empty(stats, np.uint32)
+    stat_kind, stat_value, stat_length = (
+        np.empty(stats, np.uint8),
+        np.empty(stats, np.uint64),
+        np.empty(stats, np.uint32),
+    )
     kept, kept_stats, lost, lost_stats, aggregated = wire.fill(
         octets, start, end, metadata_id, offset_ps, duration_ps, stat_event, stat_id, stat_kind, stat_value, stat_length
     )
@@ -161,25 +165,24 @@ def concatenated(parts: list[EventColumns]) -> EventColumns:
     if len(parts) == 1:
         return parts[0]
     shifts = np.cumsum([0, *(len(part) for part in parts)])
+    stat_event = [part.stat_event + np.uint32(shift) for part, shift in zip(parts, shifts, strict=False)]
     return EventColumns(
-        *(
-            np.concatenate([getattr(part, name) for part in parts] or [np.empty(0, dtype)])
-            for name, dtype in (("metadata_id", np.int64), ("offset_ps", np.int64), ("duration_ps", np.int64))
-        ),
-        np.concatenate(
-            [part.stat_event + np.uint32(shift) for part, shift in zip(parts, shifts, strict=False)]
-            or [np.empty(0, np.uint32)]
-        ),
-        *(
-            np.concatenate([getattr(part, name) for part in parts] or [np.empty(0, dtype)])
-            for name, dtype in (
-                ("stat_id", np.int64), ("stat_kind", np.uint8), ("stat_value", np.uint64), ("stat_length", np.uint32),
-            )  # fmt: skip
-        ),
+        _together([part.metadata_id for part in parts], np.int64),
+        _together([part.offset_ps for part in parts], np.int64),
+        _together([part.duration_ps for part in parts], np.int64),
+        _together(stat_event, np.uint32),
+        _together([part.stat_id for part in parts], np.int64),
+        _together([part.stat_kind for part in parts], np.uint8),
+        _together([part.stat_value for part in parts], np.uint64),
+        _together([part.stat_length for part in parts], np.uint32),
         sum(part.lost_events for part in parts),
         sum(part.lost_stats for part in parts),
         sum(part.aggregated for part in parts),
     )
+
+
+def _together(arrays: list[NDArray[Any]], dtype: type) -> NDArray[Any]:
+    return np.concatenate(arrays) if arrays else np.empty(0, dtype)
 
 
 def _events(octets: NDArray[np.uint8], starts: object, ends: object) -> EventColumns:

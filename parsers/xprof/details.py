@@ -76,20 +76,7 @@ class StatDetails(Mapping[str, pl.DataFrame]):
         numbers: set[str] = set()
         texts: set[str] = set()
         for _, plane in self._planes:
-            for name, column in plane.columns.items():
-                as_number = _numbers(name, column)
-                if as_number.any():
-                    numbers.add(name)
-                if (~as_number & ~column.is_bytes()).any():
-                    texts.add(name)
-            for entry in plane.names:
-                for name, stat in entry.stats.items():
-                    if _is_number(name, stat):
-                        numbers.add(name)
-                    elif stat.kind != BYTES:
-                        texts.add(name)
-                if entry.display_name not in ("", entry.name):
-                    texts.add(LONG_NAME)
+            _sort_names(plane, numbers, texts)
         if len(self._origins):
             texts.update(FACTS, ("hlo_op", UNFUSED))
         for name in sorted((numbers | texts) - _COLUMNS):
@@ -167,15 +154,36 @@ class StatDetails(Mapping[str, pl.DataFrame]):
         return frame.drop_nulls()
 
 
+def _sort_names(plane: Plane, numbers: set[str], texts: set[str]) -> None:
+    """Which stats of a plane's events hold numbers and which hold texts; one may hold both."""
+    for name, column in plane.columns.items():
+        as_number = _numbers(name, column)
+        if as_number.any():
+            numbers.add(name)
+        if (~as_number & ~column.is_bytes()).any():
+            texts.add(name)
+    for entry in plane.names:
+        for name, stat in entry.stats.items():
+            if _is_number(name, stat):
+                numbers.add(name)
+            elif stat.kind != BYTES:
+                texts.add(name)
+        if entry.display_name not in ("", entry.name):
+            texts.add(LONG_NAME)
+
+
 def _numbers(name: str, column: StatColumns) -> NDArray[np.bool_]:
     """Which values are numbers that fit int64 and mean one."""
     if name in IDS:
         return np.zeros(len(column.row), np.bool_)
-    return (column.kind == INT64) | ((column.kind == UINT64) & (column.value <= _MOST_INT64))
+    mask: NDArray[np.bool_] = (column.kind == INT64) | ((column.kind == UINT64) & (column.value <= _MOST_INT64))
+    return mask
 
 
 def _is_number(name: str, stat: Stat) -> bool:
-    return name not in IDS and stat.kind in (INT64, UINT64) and isinstance(stat.value, int) and stat.value <= _MOST_INT64
+    return (
+        name not in IDS and stat.kind in (INT64, UINT64) and isinstance(stat.value, int) and stat.value <= _MOST_INT64
+    )
 
 
 def _of_entry(entry: EventName, name: str, *, numeric: bool) -> str | int | None:

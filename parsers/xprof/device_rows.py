@@ -58,7 +58,9 @@ def fill(rows: PlaneRows, device: int, source: SourceFile) -> dict[str, int]:
         if lane is Lane.ASYNC and line.stop > line.first:
             counts["async-copy-in-flight"] = counts.get("async-copy-in-flight", 0) + line.stop - line.first
         if lane is Lane.WAITS:
-            by_name = np.array([KIND["sync" if _WAITING.search(entry.name) else "other"] for entry in plane.names], np.uint8)
+            by_name = np.array(
+                [KIND["sync" if _WAITING.search(entry.name) else "other"] for entry in plane.names], np.uint8
+            )
             rows.kind[at] = by_name[plane.name_of[at]]
     if rows.place.owner is Owner.TPU:
         _ops(rows)
@@ -94,7 +96,9 @@ def _known(values: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.where(values < 0, NULL, values)
 
 
-def set_op_kinds(rows: PlaneRows, mask: NDArray[np.bool_], categories: NDArray[np.uint32], words: list[str | None]) -> None:
+def set_op_kinds(
+    rows: PlaneRows, mask: NDArray[np.bool_], categories: NDArray[np.uint32], words: list[str | None]
+) -> None:
     """Kinds of XLA ops, worked out once for each pair of name and category."""
     chosen = np.flatnonzero(mask)
     pairs = rows.plane.name_of[chosen].astype(np.int64) * len(words) + categories[chosen]
@@ -108,7 +112,9 @@ def _short(rows: PlaneRows, index: int) -> str:
     return entry.display_name or entry.name
 
 
-def open_control(rows: PlaneRows, at: NDArray[np.intp], categories: NDArray[np.uint32], words: list[str | None]) -> None:
+def open_control(
+    rows: PlaneRows, at: NDArray[np.intp], categories: NDArray[np.uint32], words: list[str | None]
+) -> None:
     """Make loops, branches and calls that hold other ops of the line rows that span work without being any.
 
     The work is in the ops that they run; counting both would count it twice and hide every wait inside a loop.
@@ -177,7 +183,10 @@ def _copied(rows: PlaneRows, name: str, source: SourceFile) -> None:
             keys, inverse = distinct(column.value[mask].view(np.int64))
             texts = [column.interned.get(key, "") for key in keys.tolist()]
         else:
-            texts, inverse = source.texts(column.value[mask], column.length[mask]), np.arange(int(mask.sum()), dtype=np.uint32)
+            texts, inverse = (
+                source.texts(column.value[mask], column.length[mask]),
+                np.arange(int(mask.sum()), dtype=np.uint32),
+            )
         sizes = [kernel_details.copied_bytes(text) for text in texts]
         table = np.array([NULL if size is None or size >= 1 << 63 else size for size in sizes], np.int64)
         rows.column("bytes")[column.row[mask]] = table[inverse]

@@ -34,9 +34,7 @@ def distinct(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint32]]:
     return codes.astype(values.dtype) + values.dtype.type(low), table[shifted]
 
 
-def distinct_pairs(
-    first: NDArray[Any], second: NDArray[Any]
-) -> tuple[list[tuple[int, int]], NDArray[np.uint32]]:
+def distinct_pairs(first: NDArray[Any], second: NDArray[Any]) -> tuple[list[tuple[int, int]], NDArray[np.uint32]]:
     """Distinct pairs of two arrays of integers, and the index of each row's pair."""
     firsts, first_code = distinct(first)
     seconds, second_code = distinct(second)

@@ -1,7 +1,8 @@
 """The compiled programs that a profile holds: where each instruction came from and what is in it.
 
 Only the fields below are read. Source: xla/service/hlo.proto (HloProto, HloModuleProto, HloComputationProto,
-HloInstructionProto, StackFrameIndexProto) and xla/xla_data.proto (OpMetadata, ShapeProto, PrecisionConfig, PrimitiveType).
+HloInstructionProto, StackFrameIndexProto) and xla/xla_data.proto (OpMetadata, ShapeProto, PrecisionConfig,
+PrimitiveType).
 """
 
 from __future__ import annotations
@@ -25,14 +26,19 @@ _TYPES: Final = {
     12: "f64", 13: "tuple", 15: "c64", 16: "bf16", 17: "token", 18: "c128", 19: "f8e5m2", 20: "f8e4m3fn", 21: "s4",
     22: "u4", 23: "f8e4m3b11fnuz", 24: "f8e5m2fnuz", 25: "f8e4m3fnuz", 28: "f8e4m3", 29: "f8e3m4", 32: "f4e2m1fn",
 }  # fmt: skip
+_TEXTS: Final = {1: "name", 2: "opcode", 11: "fusion_kind", 28: "custom_call_target"}
+"""Fields of an instruction that are plain text."""
+
 _PRECISION: Final = {0: "default", 1: "high", 2: "highest"}
 _WRAPPERS: Final = ("jit(", "pjit(", "xla_call(", "pmap(", "vmap(")
 _RANK: Final = {"default": 0, "high": 1, "highest": 2}
 _ELEMENTWISE: Final = frozenset(
-    "abs add and atan2 bitcast-convert cbrt ceil clamp compare complex convert cosine divide erf exponential "
-    "exponential-minus-one floor imag is-finite log log-plus-one logistic maximum minimum multiply negate not or popcnt "
-    "power real reduce-precision remainder round-nearest-afz round-nearest-even rsqrt select shift-left "
-    "shift-right-arithmetic shift-right-logical sign sine sqrt subtract tan tanh xor".split()
+    (
+        "abs add and atan2 bitcast-convert cbrt ceil clamp compare complex convert cosine divide erf exponential "
+        "exponential-minus-one floor imag is-finite log log-plus-one logistic maximum minimum multiply negate not or "
+        "popcnt power real reduce-precision remainder round-nearest-afz round-nearest-even rsqrt select shift-left "
+        "shift-right-arithmetic shift-right-logical sign sine sqrt subtract tan tanh xor"
+    ).split()
 )
 
 
@@ -128,7 +134,9 @@ class Program:
 
     def products(self, instruction: Instruction) -> list[Instruction]:
         """The matrix products and convolutions that it is or contains."""
-        candidates = [instruction, *self.inside(instruction)] if instruction.opcode in ("fusion", "call") else [instruction]
+        candidates = (
+            [instruction, *self.inside(instruction)] if instruction.opcode in ("fusion", "call") else [instruction]
+        )
         return [one for one in candidates if one.opcode in ("dot", "convolution", "ragged-dot", "scaled-dot")]
 
     def category(self, instruction: Instruction) -> str:
@@ -242,18 +250,12 @@ def _instruction(data: Data, start: int, end: int) -> Instruction:
                 made.parameter = value
         elif wire != LENGTH:
             continue
-        elif number == 1:
-            made.name = text(data, value, behind)
-        elif number == 2:
-            made.opcode = text(data, value, behind)
+        elif number in _TEXTS:
+            setattr(made, _TEXTS[number], text(data, value, behind))
         elif number == 3:
             made.type, made.dims = _shape(data, value, behind)
         elif number == 7:
             _op_metadata(data, value, behind, made)
-        elif number == 11:
-            made.fusion_kind = text(data, value, behind)
-        elif number == 28:
-            made.custom_call_target = text(data, value, behind)
         elif number == 43:
             made.backend_kind = _backend_kind(text(data, value, min(behind, value + 4096)))
         elif number == 51:

@@ -18,7 +18,9 @@ COMPILE: Final = re.compile(
 )
 """Spans of compilation. The passes within them have no pattern of their own: their threads tell, see COMPILE_THREAD."""
 
-COMPILE_THREAD: Final = re.compile(r"^(tf_)?(PjRtCompilerThreadPool|xla-?(cpu|gpu)-(codegen|llvm)\w*|xla_compil\w*|pjrt_compil\w*)")
+COMPILE_THREAD: Final = re.compile(
+    r"^(tf_)?(PjRtCompilerThreadPool|xla-?(cpu|gpu)-(codegen|llvm)\w*|xla_compil\w*|pjrt_compil\w*)"
+)
 """Threads that do nothing but compile."""
 
 SYNC: Final = re.compile(
@@ -51,8 +53,8 @@ PYTHON_THREAD: Final = re.compile(r"^(python\d*|main|MainThread|Thread-\d+.*)$",
 """Threads on which users' own ranges are."""
 
 _INTERNAL: Final = re.compile(
-    r"::|=>|^ThreadpoolListener|^(Handle|Wait for|Allocate|Acquire|Release|Resolve|Build|Complete|Collect|Record|Load|Make|Map"
-    r"|Then|Copy|Transpose|Delineari[sz]e|Lineari[sz]e|Xla|Executor|Function|Compute|Thunks?|Process|Prepare|Schedule)[A-Z ]?"
+    r"::|=>|^ThreadpoolListener|^(Handle|Wait for|Allocate|Acquire|Release|Resolve|Build|Complete|Collect|Record|Load"
+    r"|Make|Map|Then|Copy|Transpose|Delineari[sz]e|Lineari[sz]e|Xla|Executor|Function|Compute|Thunks?|Process|Prepare|Schedule)"
     r"|XLA GPU module$|^cpp_pjit|^[a-z0-9]+([-_][a-z0-9]+)+ \(|^(dce|cse|algsimp|DCE|CSE)$"
 )
 """Names that the run time and the compiler give to their own ranges."""

@@ -37,7 +37,8 @@ def fill(rows: PlaneRows, thread_key: Callable[[int | None, str], int], *, first
     Args:
         rows: The rows.
         thread_key: Key of a thread, by its id and name.
-        first_cpu: Key of the first CPU as a device; ``None`` where events with an HLO op are launches of another device.
+        first_cpu: Key of the first CPU as a device; ``None`` where events with an HLO op are launches of another
+            device.
 
     Returns:
         How many rows of which sort were left out or read in another way.

@@ -1,7 +1,8 @@
 """Sizes inside ``kernel_details`` and ``memcpy_details``, in each way that profilers have written them.
 
-Three variants are in use: ``regs:38 shm:0 grid:160,1,1`` (2020), ``regs:.. static_shared:.. grid:..`` (now), and those of
-ROCm with ``private_mem`` and ``group_mem``; keys are parted by blanks or line breaks. Copies say ``size`` or ``num_bytes``.
+Three variants are in use: ``regs:38 shm:0 grid:160,1,1`` (2020), ``regs:.. static_shared:.. grid:..`` (now), and those
+of ROCm with ``private_mem`` and ``group_mem``; keys are parted by blanks or line breaks. Copies say ``size`` or
+``num_bytes``.
 """
 
 from __future__ import annotations

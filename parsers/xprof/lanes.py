@@ -1,7 +1,8 @@
 """Which lines of a profile are whose: host threads, lanes of a device, or lines that a viewer derived from others.
 
-Source: xla/tsl/profiler/utils/xplane_schema.cc and openxla/xprof ``derived_timeline.cc``. On a GPU only ``Stream #`` lines
-are recorded and all others repeat them in other groupings; on a TPU lines of the same names are the recording itself.
+Source: xla/tsl/profiler/utils/xplane_schema.cc and openxla/xprof ``derived_timeline.cc``. On a GPU only ``Stream #``
+lines are recorded and all others repeat them in other groupings; on a TPU lines of the same names are the recording
+itself.
 """
 
 from __future__ import annotations

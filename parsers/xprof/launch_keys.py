@@ -1,8 +1,8 @@
 """One launch number for a host call and the device work that it started, whatever the platform calls the link.
 
-GPUs number launches themselves (``correlation_id``). On TPUs the run of a module and the call that put it into the queue
-share a flow id (producer ``_p``, consumer ``_c``) of the type TpuLaunch. XLA on the CPU hands a run to a thread pool: the
-task carries a flow id of the type Threadpool from the call that executes the program.
+GPUs number launches themselves (``correlation_id``). On TPUs the run of a module and the call that put it into the
+queue share a flow id (producer ``_p``, consumer ``_c``) of the type TpuLaunch. XLA on the CPU hands a run to a thread
+pool: the task carries a flow id of the type Threadpool from the call that executes the program.
 
 Source: tsl/profiler/lib/context_types.h (types of flows); verified on real profiles.
 """
@@ -52,7 +52,9 @@ def link(hosts: list[PlaneRows], devices: list[PlaneRows]) -> dict[str, int]:
     Returns:
         ``tpu-module`` and ``tpu-module-linked``: runs of modules, and those whose call is recorded.
     """
-    first = max((int(rows.correlation.max(initial=0)) for rows in (*hosts, *devices) if rows.correlation is not None), default=0)
+    first = max(
+        (int(rows.correlation.max(initial=0)) for rows in (*hosts, *devices) if rows.correlation is not None), default=0
+    )
     numbers = Numbers(max(first, 0) + 1)
     counts = _tpu_launches(hosts, [rows for rows in devices if rows.place.owner is Owner.TPU], numbers)
     for rows in hosts:

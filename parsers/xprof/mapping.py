@@ -125,7 +125,9 @@ def _fill(
 
                 rows.thread[line.first : line.stop] = threads.key(*thread_of(rows.plane, line))
             _add(tally, {"unknown-plane-row": len(rows)})
-    device_list += [about.cpu_row(key=key, run=run, ordinal=key - first_cpu) for key in range(first_cpu, max(used, default=-1) + 1)]
+    device_list += [
+        about.cpu_row(key=key, run=run, ordinal=key - first_cpu) for key in range(first_cpu, max(used, default=-1) + 1)
+    ]
     return device_list, tally
 
 
@@ -147,7 +149,9 @@ def _drop_impossible(parts: list[PlaneRows], counts: dict[str, Count]) -> None:
             if mask.any():
                 example = rows.plane.names[rows.plane.name_of[int(np.flatnonzero(mask)[0])]].name[:120]
                 before = counts.get(kind)
-                counts[kind] = Count(int(mask.sum()) + (before.n if before else 0), before.example if before else example)
+                counts[kind] = Count(
+                    int(mask.sum()) + (before.n if before else 0), before.example if before else example
+                )
         rows.keep &= ~negative & ~far
 
 
@@ -157,13 +161,15 @@ def _shape_notes(parts: list[PlaneRows], programs: Programs, used: set[int]) -> 
     devices = [rows for rows in parts if rows.place.owner in (Owner.GPU, Owner.TPU)]
     has_cpu_ops = any((rows.device != NO_KEY).any() for rows in parts if rows.place.owner is Owner.HOST)
     if not any(len(rows) for rows in devices) and not has_cpu_ops:
-        text = "The profile has no device plane and no XLA op: only the host is recorded, so nothing is known of devices."
+        text = (
+            "The profile has no device plane and no XLA op: only the host is recorded, so nothing is known of devices."
+        )
         notes.append(Note("host-only", text, Trust.LIMITED))
     missing = used - set(programs.places)
     if missing:
         text = (
-            f"The compiled programs of {len(missing)} of {len(used)} program ids are not in the file: where their ops came "
-            "from is known only as far as the events say."
+            f"The compiled programs of {len(missing)} of {len(used)} program ids are not in the file: where their ops "
+            "came from is known only as far as the events say."
         )
         notes.append(Note("programs-missing", text))
     kernels = hidden = 0
@@ -174,7 +180,7 @@ def _shape_notes(parts: list[PlaneRows], programs: Programs, used: set[int]) -> 
             hidden += int((mask & ~has(rows.plane, "hlo_op")).sum())
     if programs.places and hidden:
         text = (
-            f"{hidden:,} of {kernels:,} kernels name no XLA op (command buffers hide it, and copies have none): record with "
+            f"{hidden:,} of {kernels:,} kernels name no XLA op (command buffers hide it): record with "
             "XLA_FLAGS=--xla_gpu_enable_command_buffer= to see it."
         )
         notes.append(Note("kernels-without-op", text))
@@ -204,7 +210,9 @@ def _columns(parts: list[PlaneRows], origin_ns: int) -> tuple[dict[str, pl.Serie
         if not len(chosen):
             continue
         event_rows.append((chosen + rows.base).astype(np.uint32))
-        names = pl.Series("name", [_shown(rows.plane, index) for index in range(len(rows.plane.names))], dtype=pl.Categorical)
+        names = pl.Series(
+            "name", [_shown(rows.plane, index) for index in range(len(rows.plane.names))], dtype=pl.Categorical
+        )
         pieces = {
             "start_ns": pl.Series(rows.start_ns[chosen] - origin_ns),
             "dur_ns": pl.Series(rows.dur_ns[chosen]),
@@ -217,13 +225,17 @@ def _columns(parts: list[PlaneRows], origin_ns: int) -> tuple[dict[str, pl.Serie
         for column in ("stream", "correlation", "bytes", "flops"):
             values: NDArray[np.int64] | None = getattr(rows, column)
             pieces[column] = (
-                pl.Series([None], dtype=pl.Int64).new_from_index(0, len(chosen)) if values is None else _nullable(values[chosen])
+                pl.Series([None], dtype=pl.Int64).new_from_index(0, len(chosen))
+                if values is None
+                else _nullable(values[chosen])
             )
         for column, piece in pieces.items():
             gathered.setdefault(column, []).append(piece)
         rows.plane.offset_ps = np.empty(0, np.int64)
     if not event_rows:
-        return {name: pl.Series(name, [], dtype=dtype) for name, dtype in schema.EVENTS.dtypes.items() if name != "id"}, np.empty(0, np.uint32)
+        return {
+            name: pl.Series(name, [], dtype=dtype) for name, dtype in schema.EVENTS.dtypes.items() if name != "id"
+        }, np.empty(0, np.uint32)
     columns = {}
     for column in list(gathered):
         columns[column] = pl.concat(gathered.pop(column), rechunk=True)

@@ -25,9 +25,7 @@ _DELIMITER = "\u001f"
 _MANY = (_DELIMITER, "::", ";")
 
 
-def find_origins(
-    parts: list[PlaneRows], programs: Programs, row_count: int
-) -> tuple[Origins, NDArray[np.uint32]]:
+def find_origins(parts: list[PlaneRows], programs: Programs, row_count: int) -> tuple[Origins, NDArray[np.uint32]]:
     """The distinct XLA ops of a file, and for each row the index of its op or :data:`.details.NONE`."""
     origin_of = np.full(row_count, NONE, np.uint32)
     keys: dict[OpKey, int] = {}

@@ -44,7 +44,9 @@ def read(path: Path, *, run: int, progress: Callable[[float], None] | None) -> T
         return to_timeline(
             viewer.space, path, run=run, source=SourceFile.at(path), notes=viewer.notes, truncated=viewer.truncated
         )
-    return _read_xspace(path, data if unpacked is None else unpacked, run=run, unpacked=unpacked, cut=cut, progress=progress)
+    return _read_xspace(
+        path, data if unpacked is None else unpacked, run=run, unpacked=unpacked, cut=cut, progress=progress
+    )
 
 
 def _read_xspace(

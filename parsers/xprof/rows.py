@@ -99,10 +99,11 @@ def rows_of(plane: Plane, place: Place, base: int) -> PlaneRows:
     start_ps = (offset - whole * 1000).astype(np.int16)
     impossible = (plane.duration_ps < 0) | (offset < 0) | (plane.duration_ps > _LONGEST_PS)
     duration = np.where(impossible, 0, plane.duration_ps)
-    dur_ns = (start_ps + duration) // 1000
+    dur_ns = (start_ps.astype(np.int64) + duration) // 1000
     dur_ns[impossible] = -1
     with np.errstate(over="ignore"):
-        return PlaneRows(plane, place, base, line_ns + whole, dur_ns, start_ps)
+        start_ns: NDArray[np.int64] = line_ns + whole
+    return PlaneRows(plane, place, base, start_ns, dur_ns, start_ps)
 
 
 _LONGEST_PS: Final = 1 << 62
@@ -133,7 +134,7 @@ def _bits(value: int) -> int:
 
 
 def labels(plane: Plane, name: str) -> tuple[NDArray[np.uint32], list[str | None]]:
-    """A short text of each event, as index into a list of distinct ones; only interned texts of events are looked at."""
+    """A short text of each event, as index into the distinct ones; of events only interned texts are looked at."""
     known: dict[str | None, int] = {None: 0}
 
     def code(text: str | None) -> int:

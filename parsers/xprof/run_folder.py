@@ -1,7 +1,7 @@
 """Which files of a folder are the recording: the XSpace of each host, and of several runs the last one.
 
-TensorBoard's layout is ``<logdir>/plugins/profile/<run>/<host>.xplane.pb``, with a viewer file of the same host beside it
-and results of XProf's own analyses, which are no recordings.
+TensorBoard's layout is ``<logdir>/plugins/profile/<run>/<host>.xplane.pb``, with a viewer file of the same host beside
+it and results of XProf's own analyses, which are no recordings.
 """
 
 from __future__ import annotations
@@ -23,12 +23,18 @@ def choose(paths: Sequence[Path]) -> dict[Path, str]:
         paths: Files of the format that were found in one folder or by one pattern.
     """
     left_out: dict[Path, str] = {}
-    runs = {path.parent for path in paths if path.parent.parent.name == "profile" and path.parent.parent.parent.name == "plugins"}
+    runs = {
+        path.parent
+        for path in paths
+        if path.parent.parent.name == "profile" and path.parent.parent.parent.name == "plugins"
+    }
     if len(runs) > 1:
         last = max(runs, key=lambda run: (run.name, str(run)))
         for path in paths:
             if path.parent in runs and path.parent != last:
-                left_out[path] = f"it is of the run {path.parent.name}, and {last.name} is a later one; give its folder to read it"
+                left_out[path] = (
+                    f"it is of the run {path.parent.name}, and {last.name} is a later one; give its folder to read it"
+                )
     hosts: dict[tuple[Path, str], list[Path]] = defaultdict(list)
     for path in paths:
         if path not in left_out:

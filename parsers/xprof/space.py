@@ -145,8 +145,7 @@ def read_space(data: Data, *, progress: Callable[[float], None] | None = None) -
             if wire != LENGTH:
                 continue
             if number == 1:
-                if len(space.planes) >= MOST_PLANES:
-                    raise WireError(start, "there are too many planes")
+                _allow(len(space.planes) < MOST_PLANES, start)
                 space.planes.append(_plane(data, octets, start, behind, space))
             elif number == 2:
                 space.errors.append(text(data, start, behind))
@@ -158,6 +157,11 @@ def read_space(data: Data, *, progress: Callable[[float], None] | None = None) -
         space.cut_at = end if _reaches_beyond(data, at, end) else error.at
         space.cut_plane = _name_of_cut(data, at, end)
     return space
+
+
+def _allow(holds: bool, at: int) -> None:  # noqa: FBT001  # a check, not a switch
+    if not holds:
+        raise WireError(at, "there are too many planes or lines")
 
 
 def _reaches_beyond(data: Data, at: int, end: int) -> bool:
@@ -209,18 +213,18 @@ def _plane(data: Data, octets: NDArray[np.uint8], start: int, end: int, space: S
             stat_names[key] = name
         elif number == 6:
             stat_bodies.append((value, behind))
-    if len(line_bodies) > MOST_LINES:
-        raise WireError(line_bodies[MOST_LINES][0], "there are too many lines")
+    _allow(len(line_bodies) <= MOST_LINES, end)
     for body in stat_bodies:
         _put(plane.stats, _stat(data, *body, stat_names))
     index_of = {}
     for body in name_bodies:
-        key, name = _event_name(data, *body, stat_names)
+        key, entry = _event_name(data, *body, stat_names)
         index_of[key] = len(plane.names)
-        plane.names.append(name)
-    parts = []
+        plane.names.append(entry)
+    parts: list[EventColumns] = []
     for body in line_bodies:
-        line, events = _line(data, octets, *body, first=sum(map(len, parts)), losses=space.losses, plane=plane.name)
+        first = sum(len(part) for part in parts)
+        line, events = _line(data, octets, *body, first=first, losses=space.losses, plane=plane.name)
         plane.lines.append(line)
         parts.append(events)
     events = concatenated(parts)
@@ -307,7 +311,7 @@ def _stat(data: Data, start: int, end: int, stat_names: dict[int, str]) -> tuple
     if not kind:
         return None
     if kind == REF:
-        value = stat_names.get(signed(int(value or 0)), "")  # type: ignore[arg-type]  # an int, set with the kind
+        value = stat_names.get(signed(int(value or 0)), "")
     return stat_names.get(key, f"stat {key}"), Stat(kind, value, *place)
 
 
@@ -337,7 +341,11 @@ def _stat_columns(events: EventColumns, stat_names: dict[int, str]) -> dict[str,
         rows = order[bounds[index] : bounds[index + 1]]
         name = stat_names.get(key, f"stat {key}")
         made = StatColumns(
-            events.stat_event[rows], events.stat_kind[rows], events.stat_value[rows], events.stat_length[rows], stat_names
+            events.stat_event[rows],
+            events.stat_kind[rows],
+            events.stat_value[rows],
+            events.stat_length[rows],
+            stat_names,
         )
         columns[name] = columns[name].joined(made) if name in columns else made.first_of_each()
     return columns

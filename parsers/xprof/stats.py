@@ -103,11 +103,13 @@ class StatColumns:
     def joined(self, other: StatColumns) -> StatColumns:
         """Together with those of another number that has the same name."""
         order = np.argsort(np.concatenate([self.row, other.row]), kind="stable")
-        columns = (
-            np.concatenate([getattr(self, name), getattr(other, name)])[order]
-            for name in ("row", "kind", "value", "length")
-        )
-        return StatColumns(*columns, self.interned).first_of_each()
+        return StatColumns(
+            np.concatenate([self.row, other.row])[order],
+            np.concatenate([self.kind, other.kind])[order],
+            np.concatenate([self.value, other.value])[order],
+            np.concatenate([self.length, other.length])[order],
+            {**other.interned, **self.interned},
+        ).first_of_each()
 
     def integers(self) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """The values as int64 bits (a uint64 beyond int64 turns negative), and which of them are whole numbers."""
@@ -132,8 +134,8 @@ class StatColumns:
 
     def is_text(self) -> NDArray[np.bool_]:
         """Which of the values are texts."""
-        return (self.kind == STR) | (self.kind == REF) | (self.kind == COMPRESSED)
+        return np.isin(self.kind, (STR, REF, COMPRESSED))
 
     def is_bytes(self) -> NDArray[np.bool_]:
         """Which of the values are bytes that only their writer understands."""
-        return (self.kind == BYTES) | (self.kind == 0)
+        return np.isin(self.kind, (BYTES, 0))

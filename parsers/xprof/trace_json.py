@@ -1,7 +1,7 @@
 """Viewer files of XProf (``trace.json.gz``): what is left when the XSpace is gone, brought into the same shape.
 
-They hold less: no programs, no floating-point operations, no flows, no facts about devices, and at most a fixed number of
-events, dropped without a word. Source: openxla/xla ``xplane_to_trace_events.cc``.
+They hold less: no programs, no floating-point operations, no flows, no facts about devices, and at most a fixed number
+of events, dropped without a word. Source: openxla/xla ``xplane_to_trace_events.cc``.
 """
 
 from __future__ import annotations
@@ -53,7 +53,9 @@ def read_viewer_file(path: Path, *, progress: Callable[[float], None] | None) ->
     spans = raw.events.with_row_index("row").filter(pl.col("ph").cast(pl.String) == "X")
     if not raw.events.height:
         raise UnreadableTraceError("no-events", where=str(path), why="there is no event in this XProf viewer file.")
-    space = Space(losses=Losses({kind: (count.n, count.example) for kind, count in raw.counts.items() if kind != "lost-event"}))
+    space = Space(
+        losses=Losses({kind: (count.n, count.example) for kind, count in raw.counts.items() if kind != "lost-event"})
+    )
     text_args = {key: frame for key, frame in raw.text_args.items() if key != "sort_index"}
     for (pid,), rows in sorted(spans.group_by("pid", maintain_order=True), key=lambda pair: _order(pair[0][0])):
         space.planes.append(_plane(pid, rows, names, raw.int_args, text_args))
@@ -122,7 +124,9 @@ def _plane(
     distinct = rows["name"].fill_null(pl.lit("", pl.Categorical)).cast(pl.String)
     table = distinct.unique(maintain_order=True)
     plane.names = [EventName(name) for name in table]
-    codes = distinct.replace_strict(table, pl.int_range(len(table), dtype=pl.UInt32, eager=True), return_dtype=pl.UInt32)
+    codes = distinct.replace_strict(
+        table, pl.int_range(len(table), dtype=pl.UInt32, eager=True), return_dtype=pl.UInt32
+    )
     plane.name_of = codes.to_numpy()
     plane.offset_ps = rows["ts_ns"].fill_null(0).to_numpy() * 1000
     plane.duration_ps = rows["dur_ns"].fill_null(0).to_numpy() * 1000
@@ -141,8 +145,12 @@ def _plane(
 
 def _texts(found: pl.DataFrame) -> StatColumns:
     distinct = found["value"].unique(maintain_order=True)
-    codes = found["value"].cast(pl.String).replace_strict(
-        distinct.cast(pl.String), pl.int_range(len(distinct), dtype=pl.UInt64, eager=True), return_dtype=pl.UInt64
+    codes = (
+        found["value"]
+        .cast(pl.String)
+        .replace_strict(
+            distinct.cast(pl.String), pl.int_range(len(distinct), dtype=pl.UInt64, eager=True), return_dtype=pl.UInt64
+        )
     )
     interned = {index: _unquoted(text) for index, text in enumerate(distinct.cast(pl.String))}
     return _column(found["at"].to_numpy(), REF, codes.to_numpy(), interned)

@@ -1,7 +1,7 @@
 """What an XLA op does to its device, from its category and its name.
 
-Source of the categories: openxla/xla ``hlo_instruction.cc`` (``ToCategory``) and real TPU profiles; without a category the
-name tells, because XLA names an instruction after its opcode.
+Source of the categories: openxla/xla ``hlo_instruction.cc`` (``ToCategory``) and real TPU profiles; without a category
+the name tells, because XLA names an instruction after its opcode.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ _WAIT: Final = re.compile(r"-done$")
 _COLLECTIVE: Final = re.compile(
     r"^(all-reduce|all-gather|reduce-scatter|all-to-all|ragged-all-to-all|collective-permute|collective-broadcast)\b"
 )
-_COLLECTIVE_FUSION: Final = re.compile(r"^(all[-_]reduce|all[-_]gather|reduce[-_]scatter|all[-_]to[-_]all)[-_ ]?(\w*[-_ ])?fusion$")
+_COLLECTIVE_FUSION: Final = re.compile(
+    r"^(all[-_]reduce|all[-_]gather|reduce[-_]scatter|all[-_]to[-_]all)[-_ ]?(\w*[-_ ])?fusion$"
+)
 
 
 def opcode_of(name: str) -> str:

@@ -51,7 +51,10 @@ def make_weights():
     def make(*shape):
         return (rng.standard_normal(shape) * 0.02).astype(np.float32)
 
-    return {k: {"qkv": make(64, 192), "o": make(64, 64), "w1": make(64, 128), "w2": make(128, 64)} for k in ("te", "dn", "de")}
+    return {
+        k: {"qkv": make(64, 192), "o": make(64, 64), "w1": make(64, 128), "w2": make(128, 64)}
+        for k in ("te", "dn", "de")
+    }
 
 
 def record(folder: Path, name: str, run, **options) -> list[float]:
@@ -81,14 +84,20 @@ def main(folder: Path) -> None:
     planted["stages"] = record(folder, "stages", lambda _: plain(resident, x).block_until_ready())
 
     sized = jax.jit(lambda w, y: model(w, y) * 1.5)
-    batches = {step: jnp.ones((2, 16 + 8 * step if step in RECOMPILED else 16, 64), jnp.float32) for step in range(STEPS)}
+    batches = {
+        step: jnp.ones((2, 16 + 8 * step if step in RECOMPILED else 16, 64), jnp.float32) for step in range(STEPS)
+    }
     sized(resident, batches[0]).block_until_ready()
-    planted["recompiles"] = record(folder, "recompiles", lambda step: sized(resident, batches[step]).block_until_ready())
+    planted["recompiles"] = record(
+        folder, "recompiles", lambda step: sized(resident, batches[step]).block_until_ready()
+    )
 
     plain(weights, x).block_until_ready()
     planted["copies"] = record(folder, "copies", lambda _: plain(weights, x).block_until_ready())
 
-    planted["python"] = record(folder, "python", lambda _: plain(resident, x).block_until_ready(), python_tracer_level=1)
+    planted["python"] = record(
+        folder, "python", lambda _: plain(resident, x).block_until_ready(), python_tracer_level=1
+    )
 
     with jax.profiler.trace(str(folder / "host-only")), jax.profiler.TraceAnnotation("only the host"):
         time.sleep(0.001)

@@ -52,7 +52,11 @@ def test_every_op_resolves_to_a_named_scope(stages):
     named = [paths.get(row, "") for row in work["id"]]
     scoped = [one for one in named if any(f"/{stage}/" in one for stage in ("text_encoder", "denoiser", "decoder"))]
     spent = dict(work.select("id", "dur_ns").iter_rows())
-    covered = sum(ns for row, ns in spent.items() if any(f"/{s}/" in paths.get(row, "") for s in ("text_encoder", "denoiser", "decoder")))
+    covered = sum(
+        ns
+        for row, ns in spent.items()
+        if any(f"/{s}/" in paths.get(row, "") for s in ("text_encoder", "denoiser", "decoder"))
+    )
     assert len(scoped) > 0.8 * len(named)
     assert covered > 0.9 * sum(spent.values())
     assert {one.split("/")[1] for one in scoped} == {"text_encoder", "denoiser", "decoder"}
@@ -119,7 +123,11 @@ def test_recompiled_steps_and_no_others(captures):
     assert (found.count, set(found.steps)) == (len(RECOMPILED), set(RECOMPILED))
     # Each new size is a new program under the same name of a module.
     work = timeline.device_work.select("id", "step")
-    programs = work.join(timeline.details["program_id"], on="id").group_by("step").agg(pl.col("value").cast(pl.String).unique())
+    programs = (
+        work.join(timeline.details["program_id"], on="id")
+        .group_by("step")
+        .agg(pl.col("value").cast(pl.String).unique())
+    )
     by_step = {step: one for step, (one,) in programs.iter_rows()}
     assert len({by_step[0], *(by_step[step] for step in RECOMPILED)}) == 1 + len(RECOMPILED)
     assert by_step[0] == by_step[1] == by_step[3]
@@ -173,6 +181,8 @@ def test_viewer_file_holds_the_same_ops(captures, name):
     (viewer,) = (captures / name).rglob("*.trace.json.gz")
     less = traceview.load(viewer)
     assert less.device_work.height == whole.device_work.height
-    assert abs(int(less.device_work["dur_ns"].sum()) - int(whole.device_work["dur_ns"].sum())) <= whole.device_work.height
+    assert (
+        abs(int(less.device_work["dur_ns"].sum()) - int(whole.device_work["dur_ns"].sum())) <= whole.device_work.height
+    )
     assert "op_name" not in less.details
     assert less.report.trust == "limited"

@@ -20,7 +20,15 @@ oracle = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(oracle)
 
 REAL = ["jax-conv-legacy-mi300", "jax08-gemm-mi300", "tf-bert-v100-multi-worker", "tpu-v6e-inference"]
-KINDS = {"double_value": 2, "uint64_value": 3, "int64_value": 4, "str_value": 5, "bytes_value": 6, "ref_value": 7, "compressed_str_value": 8}
+KINDS = {
+    "double_value": 2,
+    "uint64_value": 3,
+    "int64_value": 4,
+    "str_value": 5,
+    "bytes_value": 6,
+    "ref_value": 7,
+    "compressed_str_value": 8,
+}
 
 
 def as_bits(kind: str, value) -> int:
@@ -64,13 +72,19 @@ def test_every_plane_line_event_and_stat(profiles, name, lane):
         assert len(plane) == len(events)
         assert plane.offset_ps.tolist() == [event.offset_ps for event in events]
         assert plane.duration_ps.tolist() == [event.duration_ps for event in events]
-        named = [by_key[event.metadata_id] if event.metadata_id in by_key else None for event in events]
-        assert [plane.names[i].name for i in plane.name_of] == ["" if one is None else one.name.decode("utf-8", "replace") for one in named]
-        assert [plane.names[i].display_name for i in plane.name_of] == ["" if one is None else one.display_name.decode() for one in named]
+        named = [by_key.get(event.metadata_id) for event in events]
+        assert [plane.names[i].name for i in plane.name_of] == [
+            "" if one is None else one.name.decode("utf-8", "replace") for one in named
+        ]
+        assert [plane.names[i].display_name for i in plane.name_of] == [
+            "" if one is None else one.display_name.decode() for one in named
+        ]
         same_event_stats(data, plane, events, stat_names)
         for entry, index in zip(wanted.event_metadata, range(len(wanted.event_metadata)), strict=True):
             told = stats_of(entry.value.stats, stat_names)
-            assert {name: stat.kind for name, stat in plane.names[index].stats.items()} == {name: kind for name, (kind, _) in told.items()}
+            assert {name: stat.kind for name, stat in plane.names[index].stats.items()} == {
+                name: kind for name, (kind, _) in told.items()
+            }
 
 
 def same_event_stats(data, plane, events, stat_names):

@@ -18,7 +18,9 @@ def tpu(profiles):
     return traceview.load(profiles / "tpu-v6e-inference.xplane.pb")
 
 
-@pytest.mark.parametrize("name", ["jax-conv-legacy-mi300", "jax08-gemm-mi300", "tf-bert-v100-multi-worker", "tpu-v6e-inference"])
+@pytest.mark.parametrize(
+    "name", ["jax-conv-legacy-mi300", "jax08-gemm-mi300", "tf-bert-v100-multi-worker", "tpu-v6e-inference"]
+)
 def test_they_keep_the_contract(profiles, name):
     timeline = traceview.load(profiles / f"{name}.xplane.pb")
     timeline.validate()
@@ -55,21 +57,30 @@ class TestTpu:
         assert tpu.device_work["launch_id"].null_count() == 0
 
     def test_rows_of_each_device(self, tpu):
-        per_kind = dict(tpu.events.filter(pl.col("device") == 0).group_by(pl.col("kind").cast(pl.String)).len().iter_rows())
+        per_kind = dict(
+            tpu.events.filter(pl.col("device") == 0).group_by(pl.col("kind").cast(pl.String)).len().iter_rows()
+        )
         assert per_kind["xla_module"] == 105
         assert per_kind["xla_op"] + per_kind["collective"] + per_kind["async_wait"] == 1504
         assert per_kind["other"] == 600  # copies in flight
         assert tpu.devices["name"].to_list() == ["TPU v6 Lite"] * 4
 
     def test_exact_picoseconds_are_kept(self, tpu):
-        first = tpu.events.filter((pl.col("name").cast(pl.String) == "broadcast.2") & (pl.col("kind") == "xla_op"))["id"][0]
+        first = tpu.events.filter((pl.col("name").cast(pl.String) == "broadcast.2") & (pl.col("kind") == "xla_op"))[
+            "id"
+        ][0]
         duration = tpu.details["duration_ps"].filter(pl.col("id") == first)["value"][0]
         assert duration == 4_443_766_328
         assert tpu.events["dur_ns"][first] in (4_443_766, 4_443_767)
 
     def test_an_op_says_where_it_comes_from(self, tpu):
         ids = tpu.events.filter(pl.col("name").cast(pl.String) == "all-reduce")["id"]
-        for key, part in (("hlo_category", "all-reduce"), ("op_name", "reduce_sum"), ("hlo_module", "jit__psum"), ("source", ".py:")):
+        for key, part in (
+            ("hlo_category", "all-reduce"),
+            ("op_name", "reduce_sum"),
+            ("hlo_module", "jit__psum"),
+            ("source", ".py:"),
+        ):
             detail = tpu.details[key].filter(pl.col("id").is_in(ids.implode()))
             assert detail.height == 12, key
             assert all(part in text for text in detail["value"].cast(pl.String)), key
@@ -136,12 +147,19 @@ class TestViewerFiles:
         pallas = [row for name, row in ran_b.items() if "quantized_matmul" in name]
         assert pallas
         assert {row.implementation for row in pallas} == {"pallas"}
-        assert "convolution_bitcast_fusion" not in ran_b or ran_b["convolution_bitcast_fusion"].total_ns < products.total_ns / 10
+        assert (
+            "convolution_bitcast_fusion" not in ran_b
+            or ran_b["convolution_bitcast_fusion"].total_ns < products.total_ns / 10
+        )
 
-    @pytest.mark.parametrize(("name", "first_us", "second_us"), [("a", 66914.493, 66976.312), ("b", 65558.339, 65427.078)])
+    @pytest.mark.parametrize(
+        ("name", "first_us", "second_us"), [("a", 66914.493, 66976.312), ("b", 65558.339, 65427.078)]
+    )
     def test_module_runs(self, profiles, name, first_us, second_us):
         timeline = traceview.load(profiles / f"vllm-tpu-qwen3-{name}.trace.json.gz")
-        steps = timeline.events.filter(pl.col("name").cast(pl.String).str.starts_with("jit_step_fun") & (pl.col("kind") == "xla_module"))
+        steps = timeline.events.filter(
+            pl.col("name").cast(pl.String).str.starts_with("jit_step_fun") & (pl.col("kind") == "xla_module")
+        )
         assert [round(ns / 1000, 3) for ns in steps.sort("device")["dur_ns"]] == [first_us, second_us]
         assert {note.kind for note in timeline.report.notes} >= {"viewer-file"}
         assert timeline.devices["name"].to_list() == ["TPU", "TPU"]
@@ -149,7 +167,9 @@ class TestViewerFiles:
 
 class TestPlainStatements:
     def test_bytes_replaced_as_text(self, profiles):
-        with pytest.raises(traceview.errors.UnreadableTraceError, match="replaced when it was stored or copied as text"):
+        with pytest.raises(
+            traceview.errors.UnreadableTraceError, match="replaced when it was stored or copied as text"
+        ):
             traceview.load(profiles / "tpu-v6e-inference-broken-utf8.xplane.pb")
 
     def test_cut_off_file_names_the_byte_and_keeps_whole_planes(self, profiles, tmp_path):
@@ -161,14 +181,16 @@ class TestPlainStatements:
         assert f"breaks off at byte {len(data) // 2:,}" in note.text
         assert timeline.report.truncated
         assert timeline.report.trust == "poor"
-        assert 0 < timeline.devices.height
+        assert timeline.devices.height > 0
         with pytest.raises(traceview.errors.StrictModeError):
             traceview.load(path, strict=True)
 
     def test_cut_off_in_its_first_plane(self, profiles, tmp_path):
         path = tmp_path / "host.xplane.pb"
         path.write_bytes((profiles / "tpu-v6e-inference.xplane.pb").read_bytes()[:5000])
-        with pytest.raises(traceview.errors.UnreadableTraceError, match=r"no plane .* is whole: it breaks off .* at byte 5,000"):
+        with pytest.raises(
+            traceview.errors.UnreadableTraceError, match=r"no plane .* is whole: it breaks off .* at byte 5,000"
+        ):
             traceview.load(path)
 
     def test_folder_without_a_profile(self, tmp_path):

@@ -18,7 +18,9 @@ from traceview.steady_state import find_steady_state
 from traceview.xprof_figures import xprof_figures
 
 FOLDER = Path(make_xprof.__file__).parent / "xprof"
-TRUTHS = {path.name.removesuffix(".truth.json"): json.loads(path.read_text()) for path in sorted(FOLDER.glob("*.truth.json"))}
+TRUTHS = {
+    path.name.removesuffix(".truth.json"): json.loads(path.read_text()) for path in sorted(FOLDER.glob("*.truth.json"))
+}
 
 
 @pytest.fixture(scope="module", params=TRUTHS)
@@ -62,13 +64,18 @@ def test_steps_attention_recompiles_and_copies(sample):
     assert [f"{step.name} {step.index}" for step in steps] == wanted
     rows = check(timeline).table.attention
     said = truth["attention"]
-    assert {(r.implementation, r.provider, r.evidence) for r in rows} == {(said["implementation"], said["provider"], said["evidence"])}
+    assert {(r.implementation, r.provider, r.evidence) for r in rows} == {
+        (said["implementation"], said["provider"], said["evidence"])
+    }
     assert sum(row.count for row in rows) == said["count"]
     found = recompiles.after_warm_up(timeline, find_steady_state(timeline))
     assert list(found.steps) == truth["recompiled_steps"]
     copies = timeline.events.filter((pl.col("kind") == "memcpy") & (pl.col("device").is_null()))
     starts = [step.start_ns for step in steps]
-    per_step = [copies.filter(pl.col("start_ns").is_between(start, start + step.wall_ns)).height for start, step in zip(starts, steps, strict=True)]
+    per_step = [
+        copies.filter(pl.col("start_ns").is_between(start, start + step.wall_ns)).height
+        for start, step in zip(starts, steps, strict=True)
+    ]
     assert set(per_step) == {truth["transfers_per_step"]}
 
 

@@ -35,7 +35,12 @@ def _classes() -> dict[str, Any]:
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
     kinds = descriptor_pb2.FieldDescriptorProto
-    plain = {"int64": kinds.TYPE_INT64, "uint64": kinds.TYPE_UINT64, "bytes": kinds.TYPE_BYTES, "double": kinds.TYPE_DOUBLE}
+    plain = {
+        "int64": kinds.TYPE_INT64,
+        "uint64": kinds.TYPE_UINT64,
+        "bytes": kinds.TYPE_BYTES,
+        "double": kinds.TYPE_DOUBLE,
+    }
     file = descriptor_pb2.FileDescriptorProto(name="oracle.proto", package="oracle", syntax="proto3")
     for name, fields in MESSAGES.items():
         message = file.message_type.add(name=name)

@@ -74,7 +74,9 @@ def _verdict(result: Report) -> str:
     shown = [f"{what} {duration(ns)} ({percent(ns / span)})" for what, ns in exposed if span and ns / span >= 0.01]
     waiting = sum(one.wait_ns for one in result.devices)
     if span and waiting / span >= 0.01:
-        text += f" Waiting for its own copies or collectives: {duration(waiting)} ({percent(waiting / span)}), not work."
+        text += (
+            f" Waiting for its own copies or collectives: {duration(waiting)} ({percent(waiting / span)}), not work."
+        )
     if shown:
         text += f" Not hidden behind computation: {', '.join(shown)}."
     if result.families:

@@ -23,8 +23,8 @@ Fix
     request.
 
 Scope and sources
-    Any device and the CPU, any version; for what XLA compiled see TV108. Chain of ops: pytorch ``aten/src/ATen/native/transformers/attention.cpp``
-    (the unfused reference), read 2026-11.
+    Any device and the CPU, any version; for what XLA compiled see TV108. Chain of ops: pytorch
+    ``aten/src/ATen/native/transformers/attention.cpp`` (the unfused reference), read 2026-11.
 """
 
 from __future__ import annotations

@@ -1,26 +1,27 @@
 """An XLA program runs attention as separate products and a softmax.
 
 What it finds
-    Attention that XLA did not fuse: a product, an exponential whose result is summed, and a product that consumes it. It is
-    read from the compiled program when the profile holds it, else from the order of the ops on the device's line. Fused
-    attention (cuDNN ``fmha``, splash, Pallas) is one custom call and does not match.
+    Attention that XLA did not fuse: a product, an exponential whose result is summed, and a product that consumes it.
+    It is read from the compiled program when the profile holds it, else from the order of the ops on the device's
+    line. Fused attention (cuDNN ``fmha``, splash, Pallas) is one custom call and does not match.
 
 Why it costs
     The scores go to device memory and back. ``jax.nn.dot_product_attention`` does this by default on every device:
     ``implementation=None`` means ``"xla"``.
 
 Evidence it needs
-    The compiled programs (``/host:metadata`` of the ``xplane.pb``) prove it. Without them the category and the framework
-    path of the ops only let it be inferred, and it stays a warning.
+    The compiled programs (``/host:metadata`` of the ``xplane.pb``) prove it. Without them the category and the
+    framework path of the ops only let it be inferred, and it stays a warning.
 
 When it is wrong
-    A softmax-weighted sum that is not attention (a mixture of experts, a classifier between two layers) can look the same;
-    short sequences lose nothing. JAX has no fused attention for CPUs: judge a program on the device that it is for.
+    A softmax-weighted sum that is not attention (a mixture of experts, a classifier between two layers) can look the
+    same; short sequences lose nothing. JAX has no fused attention for CPUs: judge a program on the device that it is
+    for.
 
 Fix
-    ``implementation="cudnn"`` in ``jax.nn.dot_product_attention`` on GPUs (half precision, head size a multiple of 8 up to
-    128, or 256 from Hopper on), splash or flash attention of Pallas on TPUs; in model libraries set the attention option,
-    and look for a silent fallback.
+    ``implementation="cudnn"`` in ``jax.nn.dot_product_attention`` on GPUs (half precision, head size a multiple of 8 up
+    to 128, or 256 from Hopper on), splash or flash attention of Pallas on TPUs; in model libraries set the attention
+    option, and look for a silent fallback.
 
 Scope and sources
     JAX on TPU, GPU and CPU. jax 0.10.2 ``jax/_src/nn/functions.py`` (``dot_product_attention``) and

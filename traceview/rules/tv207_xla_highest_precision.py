@@ -9,12 +9,12 @@ Why it costs
     fp32 units.
 
 Evidence it needs
-    The compiled programs (``/host:metadata`` of the ``xplane.pb``), or the text of the instruction (``long_name``), which
-    does not show the inside of a fusion.
+    The compiled programs (``/host:metadata`` of the ``xplane.pb``), or the text of the instruction (``long_name``),
+    which does not show the inside of a fusion.
 
 When it is wrong
-    The precision was asked for, because the result needs it. A CPU multiplies f32 as f32 whatever is asked for, so it is
-    left out.
+    The precision was asked for, because the result needs it. A CPU multiplies f32 as f32 whatever is asked for, so it
+    is left out.
 
 Fix
     Leave ``jax_default_matmul_precision`` at its default, or ask for precision only in the products that need it.

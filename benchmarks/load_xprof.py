@@ -1,12 +1,12 @@
 """Measure how fast and how large loading an XSpace is, next to XProf's own conversion and JAX's reader, in one run.
 
-    python benchmarks/xprof.py t.xplane.pb               200 MB, made by repeating the events of t.xplane.pb
-    python benchmarks/xprof.py t.xplane.pb --mb 400 --append
-    python benchmarks/xprof.py                           repeats the authored TPU sample
+    python benchmarks/load_xprof.py t.xplane.pb               200 MB, made by repeating the events of t.xplane.pb
+    python benchmarks/load_xprof.py t.xplane.pb --mb 400 --append
+    python benchmarks/load_xprof.py                           repeats the authored TPU sample
 
 Each event is written again and again with its start moved on, so that the file is as real as its source; the names, the
-stats of names and the programs are written once. XProf is given the file in a folder of its own, because it keeps results
-beside it. Peers that are not installed are skipped and named: pip install xprof jax.
+stats of names and the programs are written once. XProf is given the file in a folder of its own, because it keeps
+results beside it. Peers that are not installed are skipped and named: pip install xprof jax.
 """
 
 from __future__ import annotations
