@@ -20,12 +20,11 @@ LAYOUT: Final = frozenset(
 )
 """Opcodes that change no value."""
 
-PLAIN: Final = LAYOUT | frozenset(
-    (
-        "add subtract multiply divide maximum minimum select compare and or not negate exponential broadcast reduce clamp "
-        "reduce-precision is-finite tanh abs power rsqrt slice pad concatenate dynamic-slice iota constant"
-    ).split()
-)
+PLAIN: Final = LAYOUT | {
+    "add", "subtract", "multiply", "divide", "maximum", "minimum", "select", "compare", "and", "or", "not",
+    "negate", "exponential", "broadcast", "reduce", "clamp", "reduce-precision", "is-finite", "tanh", "abs",
+    "power", "rsqrt", "slice", "pad", "concatenate", "dynamic-slice", "iota", "constant",
+}  # fmt: skip
 """What may lie between the products: scale, mask, soft cap, normalisation, layout."""
 
 MOST_NODES: Final = 4096

@@ -32,14 +32,14 @@ _TEXTS: Final = {1: "name", 2: "opcode", 11: "fusion_kind", 28: "custom_call_tar
 _PRECISION: Final = {0: "default", 1: "high", 2: "highest"}
 _WRAPPERS: Final = ("jit(", "pjit(", "xla_call(", "pmap(", "vmap(")
 _RANK: Final = {"default": 0, "high": 1, "highest": 2}
-_ELEMENTWISE: Final = frozenset(
-    (
-        "abs add and atan2 bitcast-convert cbrt ceil clamp compare complex convert cosine divide erf exponential "
-        "exponential-minus-one floor imag is-finite log log-plus-one logistic maximum minimum multiply negate not or "
-        "popcnt power real reduce-precision remainder round-nearest-afz round-nearest-even rsqrt select shift-left "
-        "shift-right-arithmetic shift-right-logical sign sine sqrt subtract tan tanh xor"
-    ).split()
-)
+_ELEMENTWISE: Final = frozenset({
+    "abs", "add", "and", "atan2", "bitcast-convert", "cbrt", "ceil", "clamp", "compare", "complex", "convert",
+    "cosine", "divide", "erf", "exponential", "exponential-minus-one", "floor", "imag", "is-finite", "log",
+    "log-plus-one", "logistic", "maximum", "minimum", "multiply", "negate", "not", "or", "popcnt", "power",
+    "real", "reduce-precision", "remainder", "round-nearest-afz", "round-nearest-even", "rsqrt", "select",
+    "shift-left", "shift-right-arithmetic", "shift-right-logical", "sign", "sine", "sqrt", "subtract", "tan",
+    "tanh", "xor",
+})  # fmt: skip
 
 
 @dataclass(slots=True)

@@ -78,8 +78,8 @@ def _unpacked(path: Path) -> tuple[bytes | None, bool]:
     """Decompressed content of a packed XSpace and whether it breaks off; ``None`` if it is JSON, which is streamed."""
     source = Source(path)
     try:
-        blocks = [source.read(64)]
-        if _is_json(blocks[0]):
+        blocks = [source.read(1 << 22)]
+        if _is_json(blocks[0][:64]):
             return None, False
         while block := source.read(1 << 22):
             blocks.append(block)
