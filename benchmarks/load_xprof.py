@@ -194,9 +194,9 @@ def _repeated(data: bytes, start: int, end: int, times: int, span: int) -> tuple
     return line, len(events) * times
 
 
-def run(path: Path, repeats: int, timeout: int) -> dict[str, Measured]:
+def run(path: Path, repeats: int, timeout: int, without: list[str]) -> dict[str, Measured]:
     """Measure every way of loading ``path`` several times, in turn."""
-    results = {name: Measured() for name in PEERS}
+    results = {name: Measured(failure="not asked for" if name in without else "") for name in PEERS}
     for _ in range(repeats):
         for name, code in PEERS.items():
             if results[name].failure:
@@ -241,13 +241,14 @@ def main() -> None:
     parser.add_argument("--mb", type=int, default=200)
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--timeout", type=int, default=600, help="seconds, for each measurement")
+    parser.add_argument("--without", action="append", default=[], choices=list(PEERS), help="leave one out")
     parser.add_argument("--append", action="store_true", help=f"append the tables to {load.RESULTS.name}")
     options = parser.parse_args()
     for source in options.source:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "host.xplane.pb"
             events = write_large(source, path, options.mb * 1_000_000)
-            text = table(path, events, run(path, options.repeats, options.timeout))
+            text = table(path, events, run(path, options.repeats, options.timeout, options.without))
         print(f"{source.name} repeated: {text}\n", flush=True)
         if options.append:
             load.append(source.name, text)

@@ -52,7 +52,7 @@ class StatDetails(Mapping[str, pl.DataFrame]):
         planes: Each plane with the row of its first event.
         origins: What the compiled programs tell.
         origin_of: For each row the index into ``origins``, or :data:`NONE`.
-        exact: ``start_ps`` and ``duration_ps`` of each row.
+        exact: For each plane the row of its first event, and ``start_ps`` and ``duration_ps`` of its events.
         source: The file.
     """
 
@@ -61,7 +61,7 @@ class StatDetails(Mapping[str, pl.DataFrame]):
         planes: list[tuple[int, Plane]],
         origins: Origins,
         origin_of: NDArray[np.uint32],
-        exact: tuple[NDArray[np.int16], NDArray[np.int64]],
+        exact: list[tuple[int, NDArray[np.int16], NDArray[np.int64]]],
         source: SourceFile,
     ) -> None:
         self._planes = planes
@@ -109,10 +109,14 @@ class StatDetails(Mapping[str, pl.DataFrame]):
         return pl.concat(found).unique("row", keep="first", maintain_order=True).sort("row")
 
     def _exact_frame(self, key: str) -> pl.DataFrame:
-        start_ps, duration_ps = self._exact
-        rows = np.flatnonzero((start_ps != 0) | (duration_ps % 1000 != 0)).astype(np.uint32)
-        values = start_ps if key == "start_ps" else duration_ps
-        return pl.DataFrame({"row": rows, "value": values[rows].astype(np.int64)})
+        frames = []
+        for base, start_ps, duration_ps in self._exact:
+            rows = np.flatnonzero((start_ps != 0) | (duration_ps % 1000 != 0))
+            values = start_ps if key == "start_ps" else duration_ps
+            frames.append(
+                pl.DataFrame({"row": (rows + base).astype(np.uint32), "value": values[rows].astype(np.int64)})
+            )
+        return pl.concat(frames) if frames else pl.DataFrame(schema={"row": pl.UInt32, "value": pl.Int64})
 
     def _of_events(self, base: int, plane: Plane, name: str, *, numeric: bool) -> pl.DataFrame | None:
         column = plane.columns.get(name)

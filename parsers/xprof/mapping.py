@@ -81,7 +81,7 @@ def to_timeline(
     all_notes = (*notes, *about.message_notes(space), *_shape_notes(parts, programs, origins.program_ids()))
     origin_ns = min((int(rows.start_ns[rows.keep].min()) for rows in parts if rows.keep.any()), default=0)
     run_info = about.run_info(space, path, origin_ns=origin_ns)
-    exact = _exact(parts, row_count)
+    exact = [(rows.base, rows.start_ps, rows.plane.duration_ps) for rows in parts]
     details = StatDetails([(rows.base, rows.plane) for rows in parts], origins, origin_of, exact, source)
     lookups = Lookups(
         processes=_processes(space, run=run),
@@ -89,6 +89,8 @@ def to_timeline(
         devices=about.devices_frame(device_list),
         inputs=schema.INPUTS.empty(),
     )
+    for rows in parts:
+        rows.plane.offset_ps = np.empty(0, np.int64)
     columns, event_rows = _columns(parts, origin_ns)
     return build(
         columns,
@@ -137,22 +139,32 @@ def _add(tally: dict[str, int], more: dict[str, int]) -> None:
 
 
 def _drop_impossible(parts: list[PlaneRows], counts: dict[str, Count]) -> None:
-    """Leave out rows whose times cannot be true."""
-    starts = [rows.start_ns[rows.keep & (rows.dur_ns >= 0)] for rows in parts]
-    together = np.concatenate(starts) if starts else np.empty(0, np.int64)
-    middle = int(np.median(together)) if len(together) else 0
+    """Leave out rows whose times cannot be true: negative, or more than a day from the middle of the recording."""
+    middle = _middle_ns(parts)
     for rows in parts:
         negative = rows.dur_ns < 0
-        distance = np.abs(rows.start_ns.astype(np.float64) - middle)
-        far = ~negative & ((distance > _LONGEST_NS) | (rows.dur_ns > _LONGEST_NS))
+        with np.errstate(over="ignore"):
+            far = (rows.start_ns < middle - _LONGEST_NS) | (rows.start_ns > middle + _LONGEST_NS)
+        far |= rows.dur_ns > _LONGEST_NS
+        far &= ~negative
         for kind, mask in (("lost-negative-duration", negative & rows.keep), ("lost-time-far-off", far & rows.keep)):
             if mask.any():
                 example = rows.plane.names[rows.plane.name_of[int(np.flatnonzero(mask)[0])]].name[:120]
-                before = counts.get(kind)
-                counts[kind] = Count(
-                    int(mask.sum()) + (before.n if before else 0), before.example if before else example
-                )
-        rows.keep &= ~negative & ~far
+                before = counts.get(kind, Count(0, example))
+                counts[kind] = Count(int(mask.sum()) + before.n, before.example)
+        if negative.any() or far.any():
+            rows.keep &= ~negative & ~far
+
+
+_SAMPLE: Final = 1 << 20
+"""So many starts tell where the middle of a recording is."""
+
+
+def _middle_ns(parts: list[PlaneRows]) -> int:
+    every = 1 + sum(len(rows) for rows in parts) // _SAMPLE
+    starts = [rows.start_ns[::every][(rows.keep & (rows.dur_ns >= 0))[::every]] for rows in parts]
+    together = np.concatenate(starts) if starts else np.empty(0, np.int64)
+    return int(np.median(together)) if len(together) else 0
 
 
 def _shape_notes(parts: list[PlaneRows], programs: Programs, used: set[int]) -> list[Note]:
@@ -187,59 +199,68 @@ def _shape_notes(parts: list[PlaneRows], programs: Programs, used: set[int]) -> 
     return notes
 
 
-def _exact(parts: list[PlaneRows], row_count: int) -> tuple[NDArray[np.int16], NDArray[np.int64]]:
-    start_ps, duration_ps = np.zeros(row_count, np.int16), np.zeros(row_count, np.int64)
-    for rows in parts:
-        at = slice(rows.base, rows.base + len(rows))
-        start_ps[at], duration_ps[at] = rows.start_ps, rows.plane.duration_ps
-    return start_ps, duration_ps
-
-
 def _processes(space: Space, *, run: int) -> pl.DataFrame:
     pid = next((found for plane in space.planes if (found := whole(plane.stats, "process_id")) is not None), None)
     return pl.DataFrame([{"process": 0, "run": run, "pid": pid}], schema=schema.PROCESSES.dtypes)
 
 
 def _columns(parts: list[PlaneRows], origin_ns: int) -> tuple[dict[str, pl.Series], NDArray[np.uint32]]:
-    """Event columns of all kept rows, and the row of each in the file. The parts are used up."""
-    gathered: dict[str, list[pl.Series]] = {}
-    event_rows = []
-    while parts:
-        rows = parts.pop(0)
-        chosen = np.flatnonzero(rows.keep)
-        if not len(chosen):
-            continue
-        event_rows.append((chosen + rows.base).astype(np.uint32))
-        names = pl.Series(
-            "name", [_shown(rows.plane, index) for index in range(len(rows.plane.names))], dtype=pl.Categorical
+    """Event columns of all kept rows, and the row of each in the file.
+
+    One column at a time, and each part lets go of its own: a large file is never in memory twice.
+    """
+    chosen = [None if rows.keep.all() else np.flatnonzero(rows.keep) for rows in parts]
+    counts = [len(rows) if some is None else len(some) for rows, some in zip(parts, chosen, strict=True)]
+
+    def taken(column: str, missing: Any, dtype: type) -> NDArray[Any]:
+        pieces = []
+        for rows, some, count in zip(parts, chosen, counts, strict=True):
+            values = getattr(rows, column)
+            if values is None:
+                values = np.full(count, missing, dtype)
+            elif some is not None:
+                values = values[some]
+            pieces.append(values)
+            setattr(rows, column, None)
+        return _together(pieces, dtype)
+
+    event_rows = [
+        np.arange(rows.base, rows.base + len(rows), dtype=np.uint32)
+        if some is None
+        else (some + rows.base).astype(np.uint32)
+        for rows, some in zip(parts, chosen, strict=True)
+    ]
+    together = _together(event_rows, np.uint32)
+    del event_rows
+    names = [
+        pl.Series([_shown(rows.plane, index) for index in range(len(rows.plane.names))], dtype=pl.Categorical).gather(
+            rows.plane.name_of if some is None else rows.plane.name_of[some]
         )
-        pieces = {
-            "start_ns": pl.Series(rows.start_ns[chosen] - origin_ns),
-            "dur_ns": pl.Series(rows.dur_ns[chosen]),
-            "kind": pl.Series(rows.kind[chosen]).cat.to(schema.Kind),
-            "name": names.gather(rows.plane.name_of[chosen]),
-            "process": pl.Series(np.zeros(len(chosen), np.uint32)),
-            "thread": _keys(rows.thread[chosen]),
-            "device": _keys(rows.device[chosen]),
-        }
-        for column in ("stream", "correlation", "bytes", "flops"):
-            values: NDArray[np.int64] | None = getattr(rows, column)
-            pieces[column] = (
-                pl.Series([None], dtype=pl.Int64).new_from_index(0, len(chosen))
-                if values is None
-                else _nullable(values[chosen])
-            )
-        for column, piece in pieces.items():
-            gathered.setdefault(column, []).append(piece)
-        rows.plane.offset_ps = np.empty(0, np.int64)
-    if not event_rows:
-        return {
-            name: pl.Series(name, [], dtype=dtype) for name, dtype in schema.EVENTS.dtypes.items() if name != "id"
-        }, np.empty(0, np.uint32)
-    columns = {}
-    for column in list(gathered):
-        columns[column] = pl.concat(gathered.pop(column), rechunk=True)
-    return columns, np.concatenate(event_rows)
+        for rows, some in zip(parts, chosen, strict=True)
+        if len(rows)
+    ]
+    columns = {"name": pl.concat(names, rechunk=True) if names else pl.Series([], dtype=pl.Categorical)}
+    del names
+    start_ns = taken("start_ns", 0, np.int64)
+    start_ns -= origin_ns
+    columns["start_ns"] = pl.Series(start_ns)
+    del start_ns
+    columns["dur_ns"] = pl.Series(taken("dur_ns", 0, np.int64))
+    columns["kind"] = pl.Series(taken("kind", 0, np.uint8)).cat.to(schema.Kind)
+    columns["process"] = pl.Series(np.zeros(len(together), np.uint32))
+    for column in ("thread", "device"):
+        columns[column] = _keys(taken(column, NO_KEY, np.uint32))
+    for column in ("stream", "correlation", "bytes", "flops"):
+        if any(getattr(rows, column) is not None for rows in parts):
+            columns[column] = _nullable(taken(column, NULL, np.int64))
+    return columns, together
+
+
+def _together(pieces: list[NDArray[Any]], dtype: type) -> NDArray[Any]:
+    """The pieces as one array that may be changed."""
+    if len(pieces) == 1:
+        return pieces[0].copy() if not pieces[0].flags.owndata else pieces[0]
+    return np.concatenate(pieces) if pieces else np.empty(0, dtype)
 
 
 def _shown(plane: Plane, index: int) -> str:

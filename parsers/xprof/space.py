@@ -5,6 +5,7 @@ Source: tsl/profiler/protobuf/xplane.proto. Numbers of metadata are per plane, a
 
 from __future__ import annotations
 
+import mmap
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -147,6 +148,7 @@ def read_space(data: Data, *, progress: Callable[[float], None] | None = None) -
             if number == 1:
                 _allow(len(space.planes) < MOST_PLANES, start)
                 space.planes.append(_plane(data, octets, start, behind, space))
+                _release(data, start, behind)
             elif number == 2:
                 space.errors.append(text(data, start, behind))
             elif number == 3:
@@ -157,6 +159,17 @@ def read_space(data: Data, *, progress: Callable[[float], None] | None = None) -
         space.cut_at = end if _reaches_beyond(data, at, end) else error.at
         space.cut_plane = _name_of_cut(data, at, end)
     return space
+
+
+def _release(data: Data, start: int, end: int) -> None:
+    """Let the system take back the pages of a plane that has been read; they count as memory of the process."""
+    advise = getattr(data, "madvise", None)
+    if advise is None or not hasattr(mmap, "MADV_DONTNEED"):
+        return
+    first = -(-start // mmap.PAGESIZE) * mmap.PAGESIZE
+    length = end // mmap.PAGESIZE * mmap.PAGESIZE - first
+    if length > 0:
+        advise(mmap.MADV_DONTNEED, first, length)
 
 
 def _allow(holds: bool, at: int) -> None:  # noqa: FBT001  # a check, not a switch

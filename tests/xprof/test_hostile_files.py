@@ -28,8 +28,7 @@ def outcome(path, data: bytes) -> str:
         timeline = traceview.load(path)
         timeline.validate()
     except TraceviewError as error:
-        assert len(str(error)) < 600
-        return error.code
+        return error.code if len(str(error)) < 600 else "wordy"
     return "read"
 
 
@@ -47,6 +46,7 @@ def test_changed_bytes(path):
             data[int(rng.integers(len(data)))] = int(rng.integers(256))
         codes.add(outcome(path, bytes(data)))
     assert "read" in codes
+    assert "wordy" not in codes
 
 
 def test_cut_anywhere(path):

@@ -23,7 +23,7 @@ def main(path: str) -> None:
         overview |= part.get("p", {})
     profile = ask(path, "op_profile")
     events_db.xspace_to_parquet(input_path=path, output_path=path + ".parquet")
-    print("ANSWERS " + json.dumps({"overview": overview, "profile": profile}))
+    sys.stdout.write("ANSWERS " + json.dumps({"overview": overview, "profile": profile}) + "\n")
 
 
 if __name__ == "__main__":
