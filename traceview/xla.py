@@ -113,7 +113,10 @@ def _refined(timeline: Timeline, rows: pl.DataFrame) -> pl.DataFrame:
         },
         schema_overrides={"family": pl.String, "implementation": pl.String},
     )
-    matrix = new["matrix"].fill_null(value=False)
+    # A product on a TPU runs on its matrix unit, also where the name alone already says that it is one.
+    on_matrix_unit = told["category"].str.contains(PRODUCT) & told["tpu"]
+    known_product = (rows["family"] == "gemm") & (rows["provider"] == "xla") & rows["tensor_core"].is_null()
+    matrix = (new["matrix"] | (on_matrix_unit & known_product)).fill_null(value=False)
     columns = [
         pl.when(new["called"]).then(told[f"called_{fact}"]).when(new["any"]).then(new[fact]).otherwise(fact).alias(fact)
         for fact in ("family", "implementation")

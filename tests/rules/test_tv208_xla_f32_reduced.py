@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from authored_timeline import kernel
 from rules.rule_case import found
 

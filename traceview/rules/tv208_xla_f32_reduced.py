@@ -1,12 +1,12 @@
 """f32 products of an XLA program were multiplied with fewer bits than f32 has.
 
 What it finds
-    Matrix products and convolutions of f32 operands at the default precision, on a device whose default is not f32: a TPU
-    rounds the operands to bf16, an NVIDIA GPU from Ampere on to TF32.
+    Matrix products and convolutions of f32 operands at the default precision, on a device whose default is not f32: a
+    TPU rounds the operands to bf16, an NVIDIA GPU from Ampere on to TF32.
 
 Why it costs
-    It costs no time: this is the fast path. It costs digits, silently, and differently on each device. The same program is
-    exact on a CPU and on a V100, which is how results drift apart between machines.
+    It costs no time: this is the fast path. It costs digits, silently, and differently on each device. The same
+    program is exact on a CPU and on a V100, which is how results drift apart between machines.
 
 Evidence it needs
     The compiled programs (``/host:metadata`` of the ``xplane.pb``) with the types and the precision of each product.
@@ -15,8 +15,8 @@ When it is wrong
     Where bf16 or TF32 is good enough, which is the usual case in deep learning.
 
 Fix
-    Nothing, if the results are good. Else ``jax.default_matmul_precision("highest")`` around the products that need it (see
-    TV207 for what that costs), or ``preferred_element_type`` and bf16 operands to say what is meant.
+    Nothing, if the results are good. Else ``jax.default_matmul_precision("highest")`` around the products that need it
+    (see TV207 for what that costs), or ``preferred_element_type`` and bf16 operands to say what is meant.
 
 Scope and sources
     XLA on TPU and NVIDIA GPU; AMD's default is not known here and nothing is said of it. docs.jax.dev
