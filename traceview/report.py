@@ -26,6 +26,8 @@ _NO_STEPS: Final = (
     "(JAX)."
 )
 
+_PART: Final = "SparseCore"
+
 DEVICE_NOT_RECORDED: Final = (
     "The trace has no device work: either nothing ran on a device, or device activity was not recorded."
 )
@@ -64,7 +66,10 @@ class Device:
     @property
     def label(self) -> str:
         """Short name within one trace, e.g. ``rank 1 device 0``."""
-        return f"device {self.ordinal}" if self.rank is None else f"rank {self.rank} device {self.ordinal}"
+        # A TPU's sparse cores have the number of the chip's core that they stand beside.
+        part = f" {self.name[self.name.index(_PART) :]}" if self.name and _PART in self.name else ""
+        text = f"device {self.ordinal}{part}"
+        return text if self.rank is None else f"rank {self.rank} {text}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import pytest
 from sample_traces.xspace_bytes import Instruction, Interned, Space, Unsigned, blob, number, program
 from traceview.busy import busy
 from traceview.gate import check
-from traceview.report import kernel_report
+from traceview.report import describe, kernel_report
 
 
 def kinds(timeline):
@@ -132,6 +132,7 @@ class TestTpu:
         timeline = loaded(space.encode())
         assert timeline.devices["name"].to_list() == ["TPU v5p", "TPU v5p SparseCore 1"]
         assert [one.busy_ns for one in busy(timeline)] == [10, 40]
+        assert [device.label for device in describe(timeline).devices] == ["device 0", "device 0 SparseCore 1"]
 
     def test_module_without_call_stays_without(self, loaded):
         space = Space()
