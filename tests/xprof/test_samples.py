@@ -79,6 +79,16 @@ def test_steps_attention_recompiles_and_copies(sample):
     assert set(per_step) == {truth["transfers_per_step"]}
 
 
+def test_explain_speaks_of_xla(capsys):
+    from traceview.cli.main import main
+
+    assert main(["explain", str(FOLDER / f"{make_xprof.NAME}.xplane.pb")]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "XLA does not fuse them: JAX's own implementation, which is the default, is always so" in text
+    assert "change Ask for splash or flash attention of Pallas" in text
+    assert "scaled_dot_product_attention" not in text
+
+
 class TestAuthoredTpu:
     truth = TRUTHS[make_xprof.NAME]
 
