@@ -125,13 +125,10 @@ def open_control(
         categories: For each row of the plane the index of its category.
         words: The categories.
     """
-    names = rows.plane.name_of[at]
-    control = np.zeros(len(names), np.bool_)
-    for index in np.unique(names).tolist():
-        mine = names == index
-        for word in np.unique(categories[at][mine]).tolist():
-            if is_control(_short(rows, index), words[word]):
-                control |= mine & (categories[at] == word)
+    width = len(words)
+    pairs, inverse = distinct(rows.plane.name_of[at].astype(np.int64) * width + categories[at])
+    is_holder = [is_control(_short(rows, pair // width), words[pair % width]) for pair in pairs.tolist()]
+    control = np.array(is_holder or [False], np.bool_)[inverse]
     if not control.any():
         return
     starts, ends = rows.start_ns[at], rows.start_ns[at] + rows.dur_ns[at]

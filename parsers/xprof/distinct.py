@@ -9,8 +9,8 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-MOST_TABLE: Final = 1 << 22
-"""Numbers that lie closer together than this are counted in a table instead of sorted."""
+SMALL_TABLE: Final = 1 << 16
+"""Numbers that lie closer together than this, or than a few times their count, go into a table instead of a sort."""
 
 
 def distinct(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint32]]:
@@ -22,7 +22,7 @@ def distinct(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint32]]:
         found, inverse = np.unique(values, return_inverse=True)
         return found, inverse.ravel().astype(np.uint32)
     low, high = int(values.min()), int(values.max())
-    if high - low >= MOST_TABLE:
+    if high - low >= max(SMALL_TABLE, 4 * len(values)):
         found, inverse = np.unique(values, return_inverse=True)
         return found, inverse.ravel().astype(np.uint32)
     shifted = (values - values.dtype.type(low)).astype(np.uint32)

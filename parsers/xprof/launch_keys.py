@@ -9,6 +9,7 @@ Source: tsl/profiler/lib/context_types.h (types of flows); verified on real prof
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -142,30 +143,53 @@ def _callers(rows: PlaneRows, first: NDArray[np.intp]) -> NDArray[np.int64]:
     """Row of the executing call for the first op of each run, -1 where it is not recorded."""
     line_of = np.repeat(np.arange(len(rows.plane.lines)), [line.stop - line.first for line in rows.plane.lines])
     names = [any(part in entry.name for part in EXECUTE) and "Thunk" not in entry.name for entry in rows.plane.names]
-    calls = np.flatnonzero(np.array(names or [False], np.bool_)[rows.plane.name_of])
+    calls = _ByLine(rows, line_of, np.flatnonzero(np.array(names or [False], np.bool_)[rows.plane.name_of]))
     begun, begun_key = _flows(rows, "_ct", "_c", THREADPOOL)
     made, made_key = _flows(rows, "_pt", "_p", THREADPOOL)
     producer = dict(zip(made_key.tolist(), made.tolist(), strict=True))
-    # Marks of tasks per thread by time, so that the last one before an op is found by bisection.
-    order = np.lexsort((rows.start_ns[begun], line_of[begun]))
-    begun, begun_key = begun[order], begun_key[order]
+    key_of = dict(zip(begun.tolist(), begun_key.tolist(), strict=True))
+    tasks = _ByLine(rows, line_of, begun)
     callers = np.full(len(first), -1, np.int64)
-    for index, op in enumerate(first.tolist()):
-        moment, line = int(rows.start_ns[op]), int(line_of[op])
-        caller = _enclosing(rows, calls, line_of, line, moment)
+    for index, (line, moment) in enumerate(zip(line_of[first].tolist(), rows.start_ns[first].tolist(), strict=True)):
+        caller = calls.around(line, moment)
         if caller < 0:
-            low, high = np.searchsorted(line_of[begun], [line, line + 1])
-            at = low + np.searchsorted(rows.start_ns[begun[low:high]], moment, side="right") - 1
-            source = producer.get(int(begun_key[at])) if at >= low else None
+            task = tasks.before(line, moment)
+            source = producer.get(key_of[task]) if task >= 0 else None
             if source is not None:
-                caller = _enclosing(rows, calls, line_of, int(line_of[source]), int(rows.start_ns[source]))
+                caller = calls.around(int(line_of[source]), int(rows.start_ns[source]))
         callers[index] = caller
     return callers
 
 
-def _enclosing(rows: PlaneRows, calls: NDArray[np.intp], line_of: NDArray[np.intp], line: int, moment: int) -> int:
-    """The outermost executing call of a thread around a moment, -1 for none."""
-    starts = rows.start_ns[calls]
-    around = (line_of[calls] == line) & (starts <= moment) & (starts + rows.dur_ns[calls] >= moment)
-    found = calls[around]
-    return int(found[np.argmin(rows.start_ns[found])]) if len(found) else -1
+class _ByLine:
+    """Some rows, line by line in order of time, for bisection."""
+
+    def __init__(self, rows: PlaneRows, line_of: NDArray[np.intp], chosen: NDArray[np.intp]) -> None:
+        self._starts: dict[int, list[int]] = {}
+        self._ends: dict[int, list[int]] = {}
+        self._rows: dict[int, list[int]] = {}
+        durations = rows.dur_ns[chosen]
+        order = np.lexsort((-durations, rows.start_ns[chosen], line_of[chosen]))
+        chosen = chosen[order]
+        starts = rows.start_ns[chosen]
+        ends = starts + rows.dur_ns[chosen]
+        for row, line, start, end in zip(
+            chosen.tolist(), line_of[chosen].tolist(), starts.tolist(), ends.tolist(), strict=True
+        ):
+            reached = self._ends.setdefault(line, [])
+            # A call within another is part of it; what has no length is a mark, and all marks count.
+            if reached and start < reached[-1]:
+                continue
+            reached.append(end)
+            self._starts.setdefault(line, []).append(start)
+            self._rows.setdefault(line, []).append(row)
+
+    def before(self, line: int, moment: int) -> int:
+        """The last of them that had begun on a line by a moment, -1 for none."""
+        at = bisect_right(self._starts.get(line, []), moment) - 1
+        return self._rows[line][at] if at >= 0 else -1
+
+    def around(self, line: int, moment: int) -> int:
+        """The outermost of them that holds a moment, -1 for none."""
+        at = bisect_right(self._starts.get(line, []), moment) - 1
+        return self._rows[line][at] if at >= 0 and self._ends[line][at] >= moment else -1

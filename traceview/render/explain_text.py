@@ -40,8 +40,8 @@ _BY_HAND: Final = (
     "took its eager branch whatever the flag said"
 )
 _BY_XLA: Final = (
-    "the program holds attention as products and a softmax, and XLA does not fuse them: JAX's own implementation, which "
-    "is the default, is always so, and so is attention written out"
+    "the program holds attention as products and a softmax, and XLA does not fuse them: JAX's own implementation, "
+    "which is the default, is always so, and so is attention written out"
 )
 _TOLD: Final = ("TV101", "TV102", "TV103", "TV108")
 """Rules whose finding is the story itself."""
