@@ -46,6 +46,9 @@ def fill(rows: PlaneRows, device: int, source: SourceFile) -> dict[str, int]:
     counts: dict[str, int] = {}
     rows.device[:] = device
     stream = rows.column("stream")
+    waits = np.array(
+        [KIND["sync" if _WAITING.search(entry.name) else "other"] for entry in plane.names] or [0], np.uint8
+    )
     for line in plane.lines:
         at = slice(line.first, line.stop)
         stream[at] = stream_of(line)
@@ -58,10 +61,7 @@ def fill(rows: PlaneRows, device: int, source: SourceFile) -> dict[str, int]:
         if lane is Lane.ASYNC and line.stop > line.first:
             counts["async-copy-in-flight"] = counts.get("async-copy-in-flight", 0) + line.stop - line.first
         if lane is Lane.WAITS:
-            by_name = np.array(
-                [KIND["sync" if _WAITING.search(entry.name) else "other"] for entry in plane.names], np.uint8
-            )
-            rows.kind[at] = by_name[plane.name_of[at]]
+            rows.kind[at] = waits[plane.name_of[at]]
     if rows.place.owner is Owner.TPU:
         _ops(rows)
     else:
