@@ -131,7 +131,7 @@ def _cpu_launches(rows: PlaneRows, numbers: Numbers) -> None:
     _, run = distinct_pairs(run_id[ops], rows.device[ops])
     order = np.lexsort((rows.start_ns[ops], run))
     first = ops[order[np.flatnonzero(np.diff(run[order].astype(np.int64), prepend=-1))]]
-    callers = _callers(rows, first)
+    callers = _callers(rows, first, run_id[first])
     numbered = np.array([NULL if caller < 0 else numbers.of(-1, caller) for caller in callers.tolist()], np.int64)
     rows.column("correlation")[ops] = numbered[run]
     found = callers >= 0
@@ -139,7 +139,7 @@ def _cpu_launches(rows: PlaneRows, numbers: Numbers) -> None:
     rows.kind[callers[found]] = KIND["api"]
 
 
-def _callers(rows: PlaneRows, first: NDArray[np.intp]) -> NDArray[np.int64]:
+def _callers(rows: PlaneRows, first: NDArray[np.intp], run_ids: NDArray[np.int64]) -> NDArray[np.int64]:
     """Row of the executing call for the first op of each run, -1 where it is not recorded."""
     line_of = np.repeat(np.arange(len(rows.plane.lines)), [line.stop - line.first for line in rows.plane.lines])
     names = [any(part in entry.name for part in EXECUTE) and "Thunk" not in entry.name for entry in rows.plane.names]
@@ -151,14 +151,33 @@ def _callers(rows: PlaneRows, first: NDArray[np.intp]) -> NDArray[np.int64]:
     tasks = _ByLine(rows, line_of, begun)
     callers = np.full(len(first), -1, np.int64)
     for index, (line, moment) in enumerate(zip(line_of[first].tolist(), rows.start_ns[first].tolist(), strict=True)):
-        caller = calls.around(line, moment)
-        if caller < 0:
+        callers[index] = calls.around(line, moment)
+        if callers[index] < 0:
             task = tasks.before(line, moment)
             source = producer.get(key_of[task]) if task >= 0 else None
             if source is not None:
-                caller = calls.around(int(line_of[source]), int(rows.start_ns[source]))
-        callers[index] = caller
+                callers[index] = calls.around(int(line_of[source]), int(rows.start_ns[source]))
+    _pair_the_rest(rows, first, run_ids, callers, calls.rows())
     return callers
+
+
+def _pair_the_rest(
+    rows: PlaneRows, first: NDArray[np.intp], run_ids: NDArray[np.int64], callers: NDArray[np.int64], calls: list[int]
+) -> None:
+    """Tie runs that waited for an input to the calls that are left over.
+
+    Such a run is started by the end of the run before it, not by its call. Ids of runs count up in the order of the
+    calls; only where as many runs as calls are left, each behind its call, is the pairing unambiguous.
+    """
+    missing = np.flatnonzero(callers < 0)
+    missing = missing[np.argsort(run_ids[missing], kind="stable")]
+    taken = set(callers.tolist())
+    spare = sorted((row for row in calls if row not in taken), key=lambda row: int(rows.start_ns[row]))
+    if len(missing) != len(spare):
+        return
+    spare_rows = np.array(spare, np.int64)
+    if (rows.start_ns[spare_rows] <= rows.start_ns[first[missing]]).all():
+        callers[missing] = spare_rows
 
 
 class _ByLine:
@@ -183,6 +202,10 @@ class _ByLine:
             reached.append(end)
             self._starts.setdefault(line, []).append(start)
             self._rows.setdefault(line, []).append(row)
+
+    def rows(self) -> list[int]:
+        """All of them."""
+        return [row for line in self._rows.values() for row in line]
 
     def before(self, line: int, moment: int) -> int:
         """The last of them that had begun on a line by a moment, -1 for none."""

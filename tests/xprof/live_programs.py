@@ -99,6 +99,13 @@ def main(folder: Path) -> None:
         folder, "python", lambda _: plain(resident, x).block_until_ready(), python_tracer_level=1
     )
 
+    def eager(_):
+        y = jnp.tanh(x) @ jnp.ones((64, 64))
+        return float(y.sum())
+
+    eager(0)
+    planted["eager"] = record(folder, "eager", eager)
+
     with jax.profiler.trace(str(folder / "host-only")), jax.profiler.TraceAnnotation("only the host"):
         time.sleep(0.001)
     (folder / "planted.json").write_text(json.dumps(planted))

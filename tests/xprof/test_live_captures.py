@@ -99,6 +99,16 @@ def test_work_belongs_to_the_call_that_executed_it(stages):
     assert set(work.join(ops, on="op_id")["op"]) == {"PjitFunction(model)"}
 
 
+def test_each_eager_op_belongs_to_its_own_call(captures):
+    """A run that waits for its input is started by the end of the run before it; its call is another."""
+    timeline = traceview.load(captures / "eager")
+    ops = timeline.events.select(op_id="id", op=pl.col("name").cast(pl.String))
+    work = timeline.device_work.join(ops, on="op_id").join(timeline.details["hlo_module"], on="id")
+    assert work.height == timeline.device_work.height > STEPS
+    for op, module in work.select("op", pl.col("value").cast(pl.String)).iter_rows():
+        assert json.loads(module) == op.replace("PjitFunction(", "jit_").rstrip(")")
+
+
 def test_no_call_is_listed_twice(stages):
     calls = stages.events.filter(pl.col("name").cast(pl.String) == "PjitFunction(model)")
     assert calls.height == STEPS
