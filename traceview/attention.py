@@ -5,7 +5,8 @@ A call is found in one of three ways, best witness first:
 1. An op that asks for attention (``aten::scaled_dot_product_attention``, a library's custom op). What ran is read
    from the kernels under it, or from a child op that only one path has.
 2. An attention kernel without such an op: captured graphs, custom launches, windows that opened too late.
-3. A softmax between two matrix products without either: attention written by hand (:mod:`traceview.unfused`).
+3. A softmax between two matrix products without either: attention written by hand (:mod:`traceview.unfused`), or left
+   so by XLA, proven by the compiled program (:mod:`traceview.xla_attention`).
 
 "Math" and "unfused" always need positive proof. A call whose kernels are not recognised is ``unknown``.
 """
@@ -19,10 +20,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from traceview import launches, nesting, unfused
-from traceview.kernels import identify
+from traceview import launches, nesting, unfused, xla_attention
 from traceview.knowledge.ops import find_attention_op
 from traceview.schema import Column, FrameSchema
+from traceview.xla import identify_work
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -100,23 +101,39 @@ def find_calls(timeline: Timeline) -> AttentionCalls:
     free = rooted.filter(pl.col("root") < 0)
     by_kernel = _calls_by_kernel(timeline, free)
     taken = by_kernel.members["id"]
+    parts = [by_op, by_kernel]
+    proven = xla_attention.find(timeline, free.filter(~pl.col("id").is_in(taken.implode())))
+    if proven is not None:
+        parts.append(AttentionCalls(*proven))
+        taken = pl.concat([taken, proven[1]["id"]])
     by_hand = unfused.find_chains(
         timeline, free.filter(~pl.col("id").is_in(taken.implode())), under_attention=roots.host_rows_under()
     )
-    return _joined([by_op, by_kernel, AttentionCalls(*by_hand)])
+    return _joined([*parts, _with_provider(timeline, AttentionCalls(*by_hand))])
+
+
+def _with_provider(timeline: Timeline, found: AttentionCalls) -> AttentionCalls:
+    """Chains of XLA ops are XLA's own doing, not that of a library."""
+    compiled = timeline.events.filter(pl.col("kind") == "xla_op")["id"]
+    ours = pl.col("event_id").is_in(compiled.implode())
+    provider = pl.when(ours).then(pl.lit("xla")).otherwise(pl.col("provider"))
+    return AttentionCalls(found.calls.with_columns(provider=provider), found.members)
 
 
 def _device_work(timeline: Timeline) -> pl.DataFrame:
     """Device work with its kernel identity and its attribution."""
     work = timeline.device_work.with_columns(pl.col("name").cast(pl.String))
-    identity = identify(work["name"].unique()).select("name", "family", "implementation", "provider", "role")
     replays = launches.graph_launch_ids(timeline.events)
-    return work.join(identity, on="name", how="left", maintain_order="left").with_columns(
-        attribution=pl.when(pl.col("launch_id").is_in(replays.implode()))
-        .then(pl.lit(Attribution.OPAQUE.value))
-        .when(pl.col("op_id").is_not_null())
-        .then(pl.lit(Attribution.ATTRIBUTED.value))
-        .otherwise(pl.lit(Attribution.KERNEL_ONLY.value))
+    return (
+        identify_work(timeline, work)
+        .drop("signature", "tensor_core", "precision")
+        .with_columns(
+            attribution=pl.when(pl.col("launch_id").is_in(replays.implode()))
+            .then(pl.lit(Attribution.OPAQUE.value))
+            .when(pl.col("op_id").is_not_null())
+            .then(pl.lit(Attribution.ATTRIBUTED.value))
+            .otherwise(pl.lit(Attribution.KERNEL_ONLY.value))
+        )
     )
 
 

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 COMMUNICATION_KINDS: Final = ("collective",)
 COPY_KINDS: Final = ("memcpy",)
+WAIT_KINDS: Final = ("async_wait",)
+"""A device that waits for what it started itself: recorded like work, but it is none."""
+
 COMPUTATION_KINDS: Final = tuple(kind for kind in schema.BUSY_KINDS if kind not in (*COMMUNICATION_KINDS, *COPY_KINDS))
 """Everything else that keeps a device busy; fills (``memset``) run as kernels do."""
 
@@ -34,14 +37,16 @@ class DeviceBusy:
     Attributes:
         device: Key into ``Timeline.devices``.
         events: Number of pieces of work counted.
-        start_ns: Start of the first, ns from the timeline's origin.
-        span_ns: From the first start to the last end, ns.
+        start_ns: Start of the first, waits included, ns from the timeline's origin.
+        span_ns: From the first start to the last end, waits included, ns.
         busy_ns: Union of all work, ns.
         computation_ns: Union of computation, ns.
         communication_ns: Union of communication, ns.
         exposed_communication_ns: The part of it that no computation hides, ns.
         memcpy_ns: Union of copies, ns.
         exposed_memcpy_ns: The part of it that neither computation nor communication hides, ns.
+        wait_ns: The part of the idle time in which the device waited for its own asynchronous copies or collectives,
+            ns.
         without_launch: How many of the device's pieces of work have no launch in the file.
         left_out: How many of those were left out of every other number.
     """
@@ -56,6 +61,7 @@ class DeviceBusy:
     exposed_communication_ns: int
     memcpy_ns: int
     exposed_memcpy_ns: int
+    wait_ns: int
     without_launch: int
     left_out: int
 
@@ -71,13 +77,15 @@ class DeviceBusy:
 
 
 def busy(timeline: Timeline, *, launched_only: bool = False) -> tuple[DeviceBusy, ...]:
-    """Use of each device that did any work, in order of its key.
+    """Use of each device that did any work or waited for some, in order of its key.
 
     Args:
         timeline: With launches linked.
         launched_only: Leave out work without a launch in the file: it was asked for before the window opened.
     """
-    work = timeline.device_work.select("device", "kind", "start_ns", "dur_ns", "launch_id")
+    work = timeline.events.filter(
+        pl.col("device").is_not_null() & pl.col("kind").is_in([*schema.BUSY_KINDS, *WAIT_KINDS])
+    ).select("device", "kind", "start_ns", "dur_ns", "launch_id")
     return tuple(
         measure(rows, device=int(device), launched_only=launched_only)
         for (device,), rows in sorted(work.group_by("device"), key=lambda pair: pair[0])
@@ -88,13 +96,16 @@ def measure(work: pl.DataFrame, *, device: int, launched_only: bool = False) -> 
     """Use of a device by some of its work.
 
     Args:
-        work: Rows of the events with kind in :data:`traceview.schema.BUSY_KINDS`, all of one device.
+        work: Rows of the events with kind in :data:`traceview.schema.BUSY_KINDS` or :data:`WAIT_KINDS`, all of one
+            device.
         device: Its key.
         launched_only: As for :func:`busy`.
     """
-    orphans = work["launch_id"].null_count()
+    is_wait = pl.col("kind").is_in(list(WAIT_KINDS))
+    orphans = work.filter(~is_wait)["launch_id"].null_count()
     if launched_only:
         work = work.filter(pl.col("launch_id").is_not_null())
+    waits = _union(work, WAIT_KINDS)
     computation = _union(work, COMPUTATION_KINDS)
     communication = _union(work, COMMUNICATION_KINDS)
     copies = _union(work, COPY_KINDS)
@@ -104,7 +115,7 @@ def measure(work: pl.DataFrame, *, device: int, launched_only: bool = False) -> 
     starts = work["start_ns"].to_numpy()
     return DeviceBusy(
         device=device,
-        events=work.height,
+        events=work.filter(~is_wait).height,
         start_ns=int(starts.min()) if len(starts) else 0,
         span_ns=intervals.span(starts, starts + work["dur_ns"].to_numpy()),
         busy_ns=intervals.total(*everything),
@@ -113,6 +124,7 @@ def measure(work: pl.DataFrame, *, device: int, launched_only: bool = False) -> 
         exposed_communication_ns=intervals.total(*exposed_communication),
         memcpy_ns=intervals.total(*copies),
         exposed_memcpy_ns=intervals.total(*exposed_copies),
+        wait_ns=intervals.total(*intervals.subtract(waits, everything)),
         without_launch=orphans,
         left_out=orphans if launched_only else 0,
     )

@@ -13,9 +13,9 @@ import polars as pl
 
 from traceview import intervals, launches
 from traceview.attention import SLOW, UNTOLD, AttentionCalls, Attribution, Evidence, find_calls
-from traceview.kernels import identify
 from traceview.reasons import Reason, eligibility_reasons
 from traceview.sdpa import SdpaExplainer
+from traceview.xla import identify_work, without_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -136,10 +136,12 @@ def dispatch_table(timeline: Timeline, *, torch: str | None = None, cudnn: str |
 
 def _work(timeline: Timeline) -> pl.DataFrame:
     work = timeline.device_work.select(
-        "id", "start_ns", "dur_ns", "device", "launch_id", "op_id", "stage", name=pl.col("name").cast(pl.String)
+        "id", "kind", "start_ns", "dur_ns", "device", "launch_id", "op_id", "stage", name=pl.col("name").cast(pl.String)
     )
-    identity = identify(work["name"].unique()).select("name", "family", "implementation", "provider")
-    return work.join(identity, on="name", how="left", maintain_order="left")
+    is_xla = pl.col("kind").cast(pl.String).is_in(["xla_op", "collective"])
+    return identify_work(timeline, work).with_columns(
+        name=pl.when(is_xla).then(without_number(pl.col("name"))).otherwise("name")
+    )
 
 
 def _device_union(work: pl.DataFrame) -> int:

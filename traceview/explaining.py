@@ -166,6 +166,8 @@ def _change(rows: Sequence[Dispatch], findings: Sequence[Finding]) -> tuple[str,
     if found:
         return found
     code = _RULE_OF.get(rows[0].implementation or "")
+    if code == "TV101" and rows[0].provider == "xla":
+        code = "TV108"
     return tuple(dict.fromkeys(finding.fix for finding in findings if finding.code == code))[:1]
 
 

@@ -254,7 +254,7 @@ KINDS: Final = (
         "xplane",
         "an XProf XSpace file (xplane.pb of TensorFlow, JAX or libtpu)",
         looks_like_xplane,
-        "This version of traceview does not read XProf yet; open it with xprof.",
+        "This installation lacks the parser for it; install traceview again.",
         format="xprof",
     ),
     Foreign(
@@ -268,8 +268,7 @@ KINDS: Final = (
         "xprof-json",
         "an XProf trace viewer file (trace.json of TensorFlow or JAX)",
         _json_with(rb'"/(device:[A-Za-z_ ]+:\d+|host:(CPU|metadata))'),
-        "This version of traceview does not read XProf yet. "
-        "The xplane.pb beside it holds more: the viewer file is cut at a number of events.",
+        "This installation lacks the parser for it; install traceview again.",
         format="xprof",
     ),
     Foreign(

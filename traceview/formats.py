@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from traceview.timeline import Timeline
@@ -73,3 +73,18 @@ class FolderFormat(Protocol):
 
     def sniff_folder(self, folder: Path) -> float:
         """How sure this parser is that the whole folder is one trace of its format, 0 to 1, by what lies in it."""
+
+
+@runtime_checkable
+class Choosing(Protocol):
+    """What a format may offer beside :class:`Format`: to choose among its files of one folder.
+
+    Some profilers write the same recording twice, or keep earlier runs beside the last one.
+    """
+
+    def choose(self, paths: Sequence[Path]) -> dict[Path, str]:
+        """Which of these files are left out, each with the reason. Files that the user named are never asked about.
+
+        Args:
+            paths: Files of this format that were found in folders or by patterns.
+        """

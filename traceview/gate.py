@@ -44,7 +44,7 @@ __all__ = ["BLIND_SHARE", "CheckResult", "Verdict", "check"]
 _SAYS_NOTHING: Final = ("unknown", "other")
 """Kernel families whose name does not say what was computed: an opaque program of an accelerator, a new kernel."""
 
-_FOUND_BY: Final = {"TV101": "unfused", "TV102": "math"}
+_FOUND_BY: Final = {"TV101": "unfused", "TV102": "math", "TV108": "unfused"}
 """Rules that report nothing but an attention implementation, which a file may expect on purpose."""
 
 

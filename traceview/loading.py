@@ -80,6 +80,7 @@ def _parse_all(found: sources.Found, progress: Progress | None) -> tuple[list[Ti
     done = 0
     timelines: list[Timeline] = []
     report = ImportReport().with_notes(*_skip_notes(found.others))
+    report = report.with_notes(*_left_out_notes(found.left_out))
     for path, why in found.unreadable:
         report = _without_file(report, path, why)
     first_failure: UnreadableTraceError | None = None
@@ -116,6 +117,16 @@ def _without_file(report: ImportReport, path: Path, why: str) -> ImportReport:
 def _share(progress: Progress, before: float, part: float) -> Progress:
     """Turn the progress of one file into the progress of all."""
     return lambda share: progress(min(1.0, before + part * share))
+
+
+def _left_out_notes(left_out: Sequence[tuple[Path, str]]) -> Iterable[Note]:
+    """One remark for each reason: a folder may hold many runs."""
+    by_reason: dict[str, list[str]] = {}
+    for path, why in left_out:
+        by_reason.setdefault(why, []).append(path.name)
+    for why, names in by_reason.items():
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        yield Note("trace-left-out", f"{names[0]}{more} was left out: {why}.")
 
 
 def _skip_notes(skipped: Sequence[tuple[Path, str]]) -> Iterable[Note]:

@@ -20,19 +20,22 @@ OVERHANG_NS: Final = 1_000
 driver calls are stamped by another clock than ops, so a true child can seem to outlive its parent a little."""
 
 
-def parents(starts: NDArray[np.int64], ends: NDArray[np.int64], threads: NDArray[np.uint32]) -> NDArray[np.int32]:
+def parents(
+    starts: NDArray[np.int64], ends: NDArray[np.int64], threads: NDArray[np.uint32], *, overhang_ns: int = OVERHANG_NS
+) -> NDArray[np.int32]:
     """Index of the directly enclosing event of each event, or :data:`NO_PARENT`.
 
     Args:
         starts: Start of each event, ns, ascending; at equal starts the outer event comes first.
         ends: End of each event, ns.
         threads: Thread key of each event.
+        overhang_ns: How much later than its parent a child may end.
     """
     order: NDArray[np.int32] | None = None
     if (threads[1:] < threads[:-1]).any():
         order = thread_order(threads)
         starts, ends, threads = starts[order], ends[order], threads[order]
-    parent = _parents_by_thread(starts, ends, threads)
+    parent = _parents_by_thread(starts, ends, threads, overhang_ns)
     if order is None:
         return parent
     result = np.full(len(threads), NO_PARENT, np.int32)
@@ -42,7 +45,7 @@ def parents(starts: NDArray[np.int64], ends: NDArray[np.int64], threads: NDArray
 
 
 def _parents_by_thread(
-    starts: NDArray[np.int64], ends: NDArray[np.int64], threads: NDArray[np.uint32]
+    starts: NDArray[np.int64], ends: NDArray[np.int64], threads: NDArray[np.uint32], overhang_ns: int
 ) -> NDArray[np.int32]:
     """The same for events thread by thread.
 
@@ -54,11 +57,11 @@ def _parents_by_thread(
     holds[:-1] = (starts[1:] < ends[:-1]) & (threads[1:] == threads[:-1])
     holders = np.flatnonzero(holds).astype(np.int32)
     if 2 * len(holders) > count:
-        return _tree(starts, ends, threads)  # recorded stacks: copies of most events would be no help
+        return _tree(starts, ends, threads, overhang_ns)  # recorded stacks: copies of most events would be no help
     parent = np.full(count, NO_PARENT, np.int32)
     if not len(holders):
         return parent
-    above = _tree(starts[holders], ends[holders], threads[holders])
+    above = _tree(starts[holders], ends[holders], threads[holders], overhang_ns)
     parent[holders] = np.where(above >= 0, holders[above], NO_PARENT)
     rest = np.flatnonzero(~holds).astype(np.int32)
     before = np.cumsum(holds, dtype=np.int32)[rest] - 1
@@ -67,13 +70,13 @@ def _parents_by_thread(
     for _ in range(_CLIMBS):
         known = guess >= 0
         rest, guess = rest[known], guess[known]
-        fits = (ends[guess] > starts[rest]) & (ends[guess] + OVERHANG_NS >= ends[rest])
+        fits = (ends[guess] > starts[rest]) & (ends[guess] + overhang_ns >= ends[rest])
         parent[rest[fits]] = guess[fits]
         rest, guess = rest[~fits], parent[guess[~fits]]
     if len(rest):
         # Behind the end of a deep stack step by step is slow; `_tree` leaps.
         both = np.sort(np.concatenate([holders, rest]))
-        above = _tree(starts[both], ends[both], threads[both])
+        above = _tree(starts[both], ends[both], threads[both], overhang_ns)
         found = above[np.searchsorted(both, rest)]
         parent[rest] = np.where(found >= 0, both[found], NO_PARENT)
     return parent
@@ -83,7 +86,9 @@ _CLIMBS: Final = 8
 """Most events lie a few levels below what ended before them."""
 
 
-def _tree(starts: NDArray[np.int64], ends: NDArray[np.int64], threads: NDArray[np.uint32]) -> NDArray[np.int32]:
+def _tree(
+    starts: NDArray[np.int64], ends: NDArray[np.int64], threads: NDArray[np.uint32], overhang_ns: int
+) -> NDArray[np.int32]:
     """Parents among events thread by thread, all of which may enclose others."""
     count = len(threads)
     parent = np.arange(-1, count - 1, dtype=np.int32)
@@ -92,13 +97,13 @@ def _tree(starts: NDArray[np.int64], ends: NDArray[np.int64], threads: NDArray[n
     # enclose an event that `p` does not enclose either: jumping to p's own current guess skips nobody, and since
     # guesses improve together a run of n siblings takes log2(n) rounds.
     settled = np.ones(count, np.bool_)
-    settled[1:] = (ends[:-1] > starts[1:]) & (ends[:-1] + OVERHANG_NS >= ends[1:])
+    settled[1:] = (ends[:-1] > starts[1:]) & (ends[:-1] + overhang_ns >= ends[1:])
     open_rows = np.flatnonzero(~settled & (parent >= 0)).astype(np.int32)
     parent[open_rows] = parent[open_rows - 1]
     open_rows = open_rows[parent[open_rows] >= 0]
     while len(open_rows):
         guess = parent[open_rows]
-        fits = (ends[guess] > starts[open_rows]) & (ends[guess] + OVERHANG_NS >= ends[open_rows])
+        fits = (ends[guess] > starts[open_rows]) & (ends[guess] + overhang_ns >= ends[open_rows])
         open_rows, guess = open_rows[~fits], guess[~fits]
         parent[open_rows] = parent[guess]
         open_rows = open_rows[parent[open_rows] >= 0]

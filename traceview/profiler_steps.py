@@ -1,6 +1,7 @@
-"""The steps that ``torch.profiler`` marks, and which of them an event belongs to.
+"""The steps that the profiler itself marks, and which of them an event belongs to.
 
-Each step is a range ``ProfilerStep#N`` on the thread that calls ``step()``.
+``torch.profiler`` marks each step with a range ``ProfilerStep#N`` on the thread that calls ``step()``. JAX's
+``StepTraceAnnotation`` sets a range of any name with the number of the step as an argument.
 """
 
 from __future__ import annotations
@@ -17,17 +18,30 @@ if TYPE_CHECKING:
 STEP_NAME: Final = r"^ProfilerStep\s*#(\d+)$"
 
 
+STEP_DETAIL: Final = "step_num"
+"""Detail of a range of any name that JAX's ``StepTraceAnnotation`` set: the number of the step."""
+
+_FEWEST_NUMBERS: Final = 2
+"""A range that always has the same number (``step_num=0``) marks something else than steps."""
+
+
 def profiler_steps(timeline: Timeline) -> pl.DataFrame:
     """The marked steps: ``process``, ``start_ns``, ``end_ns``, ``number``, by start."""
     # Names become text among annotations only: they are few.
-    annotations = timeline.events.filter(pl.col("thread").is_not_null() & (pl.col("kind") == "annotation"))
-    name = pl.col("name").cast(pl.String)
-    return annotations.filter(name.str.contains(STEP_NAME)).select(
-        "process",
-        "start_ns",
-        end_ns=pl.col("start_ns") + pl.col("dur_ns"),
-        number=name.str.extract(STEP_NAME).cast(pl.Int32, strict=False),
+    annotations = timeline.events.filter(pl.col("thread").is_not_null() & (pl.col("kind") == "annotation")).select(
+        "id", "process", "start_ns", end_ns=pl.col("start_ns") + pl.col("dur_ns"), name=pl.col("name").cast(pl.String)
     )
+    columns = ("process", "start_ns", "end_ns", "number")
+    marks = annotations.filter(pl.col("name").str.contains(STEP_NAME))
+    if marks.height:
+        number = pl.col("name").str.extract(STEP_NAME).cast(pl.Int32, strict=False)
+        return marks.with_columns(number=number).select(columns)
+    numbered = timeline.details.get(STEP_DETAIL)
+    if numbered is None or numbered.schema["value"] != pl.Int64:
+        return marks.with_columns(number=pl.lit(None, pl.Int32)).select(columns)
+    fits = numbered.filter(pl.col("value").is_between(0, (1 << 31) - 1))
+    marks = annotations.join(fits.select("id", number=pl.col("value").cast(pl.Int32)), on="id", maintain_order="left")
+    return marks.filter(pl.col("number").n_unique().over("process", "name") >= _FEWEST_NUMBERS).select(columns)
 
 
 def mark_steps(timeline: Timeline) -> Timeline:

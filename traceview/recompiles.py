@@ -1,7 +1,8 @@
 """What was compiled in a trace, and what of it after the warm-up.
 
-Compile spans nest: Dynamo's frame holds the backend's spans. A compilation is one outermost frame; where no frame is
-recorded (XLA), one outermost span. Autotuning is left out, it is a question of its own.
+Compile spans nest: Dynamo's frame holds the backend's spans. A compilation is one outermost frame: of Dynamo, or JAX's
+call of the XLA compiler, whose passes run on threads of their own; where no frame is recorded, one outermost span.
+Autotuning is left out, it is a question of its own.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from traceview.steady_state import SteadyState
     from traceview.timeline import Timeline
 
-_FRAME: Final = r"compile_inner|entire_frame_compile"
+_FRAME: Final = r"compile_inner|entire_frame_compile|^backend_compile(_and_load)?$"
 _AUTOTUNE: Final = r"(?i)autotun|benchmark"
 
 
@@ -45,6 +46,9 @@ def compilations(timeline: Timeline, spans: pl.DataFrame) -> Compilations:
     """The compilations that some of the :func:`compile_spans` stand for."""
     tops = outermost(timeline, spans)
     frames = outermost(timeline, spans.filter(pl.col("name").str.contains(_FRAME)))
+    if frames.height:
+        # What a compiler does on threads of its own meanwhile, the calling thread waits for: it is not more time.
+        tops = tops.filter(pl.col("thread").is_in(frames["thread"].unique().implode()))
     return Compilations(frames.height or tops.height, tops, tuple(spans["step"].drop_nulls().unique().sort().to_list()))
 
 

@@ -24,6 +24,7 @@ from traceview.report_parts import (
 from traceview.stage_table import StageTable, stage_table
 from traceview.step_marks import StepSource
 from traceview.time_report import StepTimeline, stage_notes, step_notes, step_timeline
+from traceview.xprof_figures import XprofFigures, xprof_figures
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,6 +53,11 @@ __all__ = [
 
 COPY_FAMILIES: Final = {"memcpy": "memcpy", "memset": "memset"}
 """Kinds of device work that are no kernels; the kind is their family."""
+
+_NO_STEPS: Final = (
+    "The trace has no step marks: call prof.step() once per iteration (PyTorch), or wrap it in StepTraceAnnotation "
+    "(JAX)."
+)
 
 DEVICE_NOT_RECORDED: Final = (
     "The trace has no device work: either nothing ran on a device, or device activity was not recorded."
@@ -153,6 +159,8 @@ class Report:
     notes: tuple[PartNote, ...]
     time: StepTimeline | None = None
     stages: StageTable | None = None
+    xprof: XprofFigures | None = None
+    """The figures that XProf itself shows, for a profile of TPUs."""
 
 
 def steps_of(steps: StepTimeline) -> tuple[Step, ...]:
@@ -176,27 +184,33 @@ def steps_of(steps: StepTimeline) -> tuple[Step, ...]:
     )
 
 
-def kernel_uses(work: pl.DataFrame) -> tuple[tuple[KernelUse, ...], tuple[KernelUse, ...]]:
+def kernel_uses(timeline: Timeline, work: pl.DataFrame) -> tuple[tuple[KernelUse, ...], tuple[KernelUse, ...]]:
     """What each kernel and each family of device work took.
 
+    XLA ops are listed without the number of the instruction, and with the time that they took themselves.
+
     Args:
+        timeline: Where the work is from.
         work: Device work, as :attr:`traceview.timeline.Timeline.device_work` returns it.
 
     Returns:
         Kernels (device work other than copies and fills) and families (all device work), each by falling total.
     """
-    from traceview.kernels import identify
+    from traceview.xla import identify_work, self_ns, without_number
 
-    rows = work.select("name", "kind", "device", "start_ns", "dur_ns").with_columns(pl.col("name").cast(pl.String))
-    identity = identify(rows["name"].unique(maintain_order=True))
+    rows = work.select("id", "name", "kind", "device", "stream", "start_ns", "dur_ns").with_columns(
+        pl.col("name").cast(pl.String)
+    )
     facts = ["family", "implementation", "provider", "tensor_core"]
-    rows = rows.join(identity.select("name", *(pl.col(fact) for fact in facts)), on="name", how="left")
+    rows = identify_work(timeline, rows).with_columns(self_ns=self_ns(rows))
+    is_xla = pl.col("kind").cast(pl.String).is_in(["xla_op", "collective"])
+    rows = rows.with_columns(name=pl.when(is_xla).then(without_number(pl.col("name"))).otherwise("name"))
     copy_family = pl.col("kind").cast(pl.String).replace_strict(COPY_FAMILIES, default=None)
     rows = rows.with_columns(
         family=pl.coalesce(copy_family, pl.col("family").cast(pl.String), pl.lit("unknown")),
         is_kernel=~pl.col("kind").is_in(list(COPY_FAMILIES)),
     )
-    device_ns = int(rows["dur_ns"].sum())
+    device_ns = int(rows["self_ns"].sum())
     busy_ns = int(_with_new_time(rows, []).sum())
     kernels = _used(rows.filter("is_kernel"), ["name", *facts], device_ns, busy_ns)
     families = _used(rows.with_columns(name="family"), ["name", "family"], device_ns, busy_ns)
@@ -207,7 +221,7 @@ def _used(rows: pl.DataFrame, by: list[str], device_ns: int, busy_ns: int) -> tu
     table = (
         rows.with_columns(new_ns=_with_new_time(rows, ["name"]))
         .group_by(by)
-        .agg(count=pl.len(), total_ns=pl.col("dur_ns").sum(), union_ns=pl.col("new_ns").sum())
+        .agg(count=pl.len(), total_ns=pl.col("self_ns").sum(), union_ns=pl.col("new_ns").sum())
         .sort("total_ns", "name", descending=[True, False])
     )
     return tuple(
@@ -253,7 +267,7 @@ def report(timeline: Timeline, *, launched_only: bool = False, given: Sequence[S
     if launched_only:
         work = work.filter(pl.col("launch_id").is_not_null())
     devices = busy(timeline, launched_only=launched_only)
-    kernels, families = kernel_uses(work) if work.height else (None, None)
+    kernels, families = kernel_uses(timeline, work) if work.height else (None, None)
     if not devices:
         notes += [PartNote(part, DEVICE_NOT_RECORDED) for part in ("devices", "kernels")]
     elif kernels is None:
@@ -264,6 +278,9 @@ def report(timeline: Timeline, *, launched_only: bool = False, given: Sequence[S
     marked = time.table.source is not StepSource.WHOLE
     notes += stage_notes(stages)
     notes += step_notes(time)
+    xprof = xprof_figures(timeline)
+    if xprof is None:
+        notes.append(PartNote("xprof", "Only an XProf profile of TPUs has figures to compare with XProf's pages."))
     return Report(
         trace=describe(timeline),
         launched_only=launched_only,
@@ -275,17 +292,18 @@ def report(timeline: Timeline, *, launched_only: bool = False, given: Sequence[S
         notes=tuple(notes),
         time=time,
         stages=stages,
+        xprof=xprof,
     )
 
 
 def kernel_report(timeline: Timeline) -> KernelReport:
     """Which kernels ran and what they took."""
     work = timeline.device_work
-    kernels, families = kernel_uses(work) if work.height else (None, None)
+    kernels, families = kernel_uses(timeline, work) if work.height else (None, None)
     notes = () if work.height else (PartNote("kernels", DEVICE_NOT_RECORDED),)
     return KernelReport(
         trace=describe(timeline),
-        device_ns=int(work["dur_ns"].sum()),
+        device_ns=sum(one.total_ns for one in families or ()),
         busy_ns=sum(one.busy_ns for one in busy(timeline)),
         kernels=kernels,
         families=families,

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from traceview.knowledge.architectures import architecture
 
 if TYPE_CHECKING:
     from traceview.timeline import Count, Timeline
+
+
+_PART: Final = "SparseCore"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +49,10 @@ class Device:
     @property
     def label(self) -> str:
         """Short name within one trace, e.g. ``rank 1 device 0``."""
-        return f"device {self.ordinal}" if self.rank is None else f"rank {self.rank} device {self.ordinal}"
+        # A TPU's sparse cores have the number of the chip's core that they stand beside.
+        part = f" {self.name[self.name.index(_PART) :]}" if self.name and _PART in self.name else ""
+        text = f"device {self.ordinal}{part}"
+        return text if self.rank is None else f"rank {self.rank} {text}"
 
 
 @dataclass(frozen=True, slots=True)

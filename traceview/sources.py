@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from traceview import sniffing
 from traceview.errors import TraceviewError, UnreadableTraceError, UsageError
+from traceview.formats import Choosing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -43,11 +44,13 @@ class Found:
         traces: The trace files.
         others: Files beside them that are no traces, each with what it is.
         unreadable: Files beside them that nothing can be said of (empty, damaged, no permission), with the reason.
+        left_out: Traces beside them that their own format leaves out, with the reason.
     """
 
     traces: tuple[Source, ...]
     others: tuple[tuple[Path, str], ...]
     unreadable: tuple[tuple[Path, str], ...]
+    left_out: tuple[tuple[Path, str], ...] = ()
 
 
 def find(paths: Iterable[str | os.PathLike[str]], formats: Sequence[Format]) -> Found:
@@ -90,9 +93,11 @@ def find(paths: Iterable[str | os.PathLike[str]], formats: Sequence[Format]) -> 
             seen = sniffing.probe(path)
             parser = sniffing.recognise(seen, formats)
             traces.setdefault(path.resolve(), Source(path, parser, seen.size, named=True))
+    left_out = _left_out(traces.values())
     unreadable = {path: error for path, error in skipped.items() if error.code in _UNREADABLE}
     return Found(
-        traces=tuple(traces.values()),
+        traces=tuple(source for source in traces.values() if source.path not in left_out),
+        left_out=tuple(left_out.items()),
         others=tuple((path, error.why) for path, error in skipped.items() if path not in unreadable),
         unreadable=tuple((path, error.why) for path, error in unreadable.items()),
     )
@@ -110,6 +115,19 @@ def _add_if_trace(folder: Path, formats: Sequence[Format], traces: dict[Path, So
 
 def _is_below(path: Path, folders: Iterable[Path]) -> bool:
     return any(path.is_relative_to(folder) for folder in folders)
+
+
+def _left_out(sources: Iterable[Source]) -> dict[Path, str]:
+    """Files that their format does not want beside the others; see :class:`traceview.formats.Choosing`."""
+    by_format: dict[str, list[Source]] = {}
+    for source in sources:
+        if not source.named:
+            by_format.setdefault(source.format.name, []).append(source)
+    left_out: dict[Path, str] = {}
+    for group in by_format.values():
+        if isinstance(group[0].format, Choosing):
+            left_out.update(group[0].format.choose([source.path for source in group]))
+    return left_out
 
 
 def _add_folder(

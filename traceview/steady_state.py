@@ -1,8 +1,8 @@
 """Which part of a trace is past its warm-up.
 
 Compilation, autotuning, lazy loading and allocation belong into the first iterations; later they are a fault. Only
-recorded steps (``ProfilerStep#N``) tell the two apart. The first recorded step of each process is never judged: the
-recording may have begun with the program.
+recorded steps (:func:`traceview.profiler_steps.profiler_steps`) tell the two apart. The first recorded step of each
+process is never judged: the recording may have begun with the program.
 """
 
 from __future__ import annotations

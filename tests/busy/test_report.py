@@ -51,7 +51,7 @@ def test_a_known_kernel_is_identified():
 def test_without_device_work_parts_are_none_and_say_why():
     result = report.report(timeline(op("aten::mm", 0, 10)))
     assert (result.devices, result.kernels, result.families) == (None, None, None)
-    assert {note.part for note in result.notes} == {"devices", "kernels", "steps", "stages", "time"}
+    assert {note.part for note in result.notes} == {"devices", "kernels", "steps", "stages", "time", "xprof"}
     assert report.kernel_report(timeline(op("aten::mm", 0, 10))).kernels is None
 
 

@@ -10,7 +10,6 @@ import pytest
 from traceview import load
 from traceview.errors import TraceviewError
 from traceview.kernels import identify
-from traceview.schema import BUSY_KINDS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,7 +20,7 @@ OWN_KERNELS = {"cloverleaf-a100.sqlite"}
 
 def unknown_share(path: Path) -> tuple[float, list[str]]:
     """Share of device time with a name that no row knows, and the worst of those names."""
-    work = load(path).events.filter(pl.col("kind").is_in(list(BUSY_KINDS)))
+    work = load(path).device_work
     times = work.group_by(pl.col("name").cast(pl.String)).agg(pl.col("dur_ns").sum())
     total = int(times["dur_ns"].sum())
     if not total:

@@ -26,7 +26,7 @@ FLASH = "void pytorch_flash::flash_fwd_kernel<Flash_fwd_kernel_traits<64, 128>, 
 def device(key=0, **more):
     facts = {
         "device": key, "events": 100, "start_ns": 0, "span_ns": 1_078_288_379, "busy_ns": 566_759_477, "computation_ns": 552_189_219,
-        "communication_ns": 0, "exposed_communication_ns": 0, "memcpy_ns": 14_570_258, "exposed_memcpy_ns": 14_570_258,
+        "communication_ns": 0, "exposed_communication_ns": 0, "memcpy_ns": 14_570_258, "exposed_memcpy_ns": 14_570_258, "wait_ns": 0,
         "without_launch": 0, "left_out": 0,
     }  # fmt: skip
     return DeviceBusy(**(facts | more))

@@ -76,7 +76,7 @@ def test_an_empty_timeline_gives_no_finding() -> None:
 
 
 def test_only_proven_slow_attention_is_an_error() -> None:
-    assert [rule.code for rule in RULES if rule.severity is Severity.ERROR] == ["TV101", "TV102"]
+    assert [rule.code for rule in RULES if rule.severity is Severity.ERROR] == ["TV101", "TV102", "TV108"]
 
 
 def test_the_first_shape_of_recorded_dims() -> None:

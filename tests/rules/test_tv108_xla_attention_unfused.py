@@ -16,7 +16,8 @@ def ops(*names: str) -> list[Event]:
 
 def test_positive_twice() -> None:
     (finding,) = found("TV108", *ops("qk", "add", "exp", "pv", "add", "qk", "exp", "pv"), text_details=RECORDED)
-    assert finding.title.startswith("2 times a softmax between two products looks like unfused attention: 0.070 ms")
+    assert finding.title.startswith("2 attention calls of XLA seem to have run unfused: 0.070 ms")
+    assert finding.severity.value == "warning"
     assert finding.confidence.value == "inferred"
 
 

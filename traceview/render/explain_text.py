@@ -39,7 +39,11 @@ _BY_HAND: Final = (
     "scaled_dot_product_attention was not called, so there was no backend to choose: the code writes attention out, or "
     "took its eager branch whatever the flag said"
 )
-_TOLD: Final = ("TV101", "TV102", "TV103")
+_BY_XLA: Final = (
+    "the program holds attention as products and a softmax, and XLA does not fuse them: JAX's own implementation, "
+    "which is the default, is always so, and so is attention written out"
+)
+_TOLD: Final = ("TV101", "TV102", "TV103", "TV108")
 """Rules whose finding is the story itself."""
 
 
@@ -121,7 +125,7 @@ def _write_story(page: Page, one: Explained, busy_ns: int) -> None:
     for roles, name in _STORY:
         lines += [(name if at == 0 else "", _sentence(reason)) for at, reason in enumerate(one.of(*roles))]
     if first.implementation == "unfused":
-        lines.append(("so", _BY_HAND))
+        lines.append(("so", _BY_XLA if first.provider == "xla" else _BY_HAND))
     lines.append(("costs", _costs(one, busy_ns)))
     lines += [("change" if at == 0 else "", line) for at, line in enumerate(one.change)]
     lines += [("source" if at == 0 else "", line) for at, line in enumerate(_sources(one.reasons))]

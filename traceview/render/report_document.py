@@ -10,6 +10,7 @@ from traceview.render.time_documents import stages_part, step_part, summary_part
 if TYPE_CHECKING:
     from traceview.busy import DeviceBusy
     from traceview.report import Device, Report
+    from traceview.xprof_figures import XprofFigures
 
 NOT_ANALYSED_YET: Final = ("gaps", "recompiles", "transfers", "findings")
 """Parts of a report that this version does not work out."""
@@ -35,11 +36,22 @@ def report_document(result: Report) -> dict[str, Any]:
         "recompiles": None,
         "transfers": None,
         "findings": None,
+        "xprof": None if result.xprof is None else _xprof(result.xprof),
         "import_report": import_part(result.import_report),
         "notes": [
             *notes_part(result.notes),
             *({"part": part, "text": "This version does not analyse it."} for part in NOT_ANALYSED_YET),
         ],
+    }
+
+
+def _xprof(figures: XprofFigures) -> dict[str, Any]:
+    return {
+        "total_ps": figures.total_ps,
+        "idle_share": figures.idle_share,
+        "duty_cycle": figures.duty_cycle,
+        "flops": figures.flops,
+        "wait_ps": figures.wait_ps,
     }
 
 
@@ -60,6 +72,7 @@ def _device_use(use: DeviceBusy, device: Device | None) -> dict[str, Any]:
         "exposed_communication_ns": use.exposed_communication_ns,
         "memcpy_ns": use.memcpy_ns,
         "exposed_memcpy_ns": use.exposed_memcpy_ns,
+        "wait_ns": use.wait_ns,
         "without_launch": use.without_launch,
         "left_out": use.left_out,
     }

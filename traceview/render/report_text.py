@@ -14,6 +14,7 @@ from traceview.render.units import counted, duration, durations, percent
 if TYPE_CHECKING:
     from traceview.busy import DeviceBusy
     from traceview.report import Device, Report
+    from traceview.xprof_figures import XprofFigures
 
 TOP_KERNELS: Final = 10
 MOST_STAGES: Final = 8
@@ -36,6 +37,8 @@ def write_report(result: Report, page: Page) -> None:
             write_grid(page, grid)
     if result.devices:
         _write_devices(page, result.devices, described)
+    if result.xprof:
+        _write_xprof(page, result.xprof)
     if result.families and result.kernels is not None:
         page.heading("Device time by family")
         write_families(page, result.families)
@@ -81,6 +84,11 @@ def _verdict(result: Report) -> str:
         ("copies", sum(one.exposed_memcpy_ns for one in result.devices)),
     ]
     shown = [f"{what} {duration(ns)} ({percent(ns / span)})" for what, ns in exposed if span and ns / span >= 0.01]
+    waiting = sum(one.wait_ns for one in result.devices)
+    if span and waiting / span >= 0.01:
+        text += (
+            f" Waiting for its own copies or collectives: {duration(waiting)} ({percent(waiting / span)}), not work."
+        )
     if shown:
         text += f" Not hidden behind computation: {', '.join(shown)}."
     if result.families:
@@ -98,6 +106,8 @@ def _write_devices(page: Page, devices: tuple[DeviceBusy, ...], described: dict[
         "exposed comm.": [one.exposed_communication_ns for one in devices],
         "exposed memcpy": [one.exposed_memcpy_ns for one in devices],
     }
+    if any(one.wait_ns for one in devices):
+        columns["idle: waiting"] = [one.wait_ns for one in devices]
     # One unit for the whole table: the columns are parts of each other.
     unit, texts = durations(ns for values in columns.values() for ns in values)
     count = len(devices)
@@ -113,3 +123,17 @@ def _write_devices(page: Page, devices: tuple[DeviceBusy, ...], described: dict[
             for at, one in enumerate(devices)
         ],
     )
+
+
+def _write_xprof(page: Page, figures: XprofFigures) -> None:
+    """XProf's own figures, with what is different about them."""
+    page.heading("As XProf counts it: waiting is busy there")
+    rows = [
+        ["total time, all cores", duration(figures.total_ps // 1000)],
+        ["device idle", percent(figures.idle_share)],
+        ["duty cycle", percent(figures.duty_cycle)],
+        ["busy time that is waiting", duration(figures.wait_ps // 1000)],
+    ]
+    if figures.flops is not None:
+        rows.append(["operations (FLOP)", f"{figures.flops:,}"])
+    page.table([Column("figure"), Column("value", number=True)], rows)

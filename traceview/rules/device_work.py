@@ -9,8 +9,8 @@ import polars as pl
 
 from traceview import intervals
 from traceview.attention import SLOW, find_calls
-from traceview.kernels import identify
 from traceview.schema import Column, FrameSchema
+from traceview.xla import identify_work
 
 if TYPE_CHECKING:
     from traceview.attention import AttentionCalls
@@ -67,7 +67,6 @@ OWN_FAULT: Final = ~pl.col("attention").is_in(SLOW).fill_null(value=False)
 def device_work(timeline: Timeline, calls: AttentionCalls | None = None) -> pl.DataFrame:
     """The :data:`DEVICE_WORK` frame of a linked timeline; its attention calls are looked for if they are not given."""
     work = timeline.device_work.with_columns(pl.col("name").cast(pl.String), pl.col("kind").cast(pl.String))
-    identity = identify(work["name"].unique()).drop("provider")
     ops = timeline.events.select(op_id="id", op=pl.col("name").cast(pl.String), op_inputs="inputs")
     capability = timeline.devices.select(
         "device",
@@ -76,7 +75,7 @@ def device_work(timeline: Timeline, calls: AttentionCalls | None = None) -> pl.D
         ),
     )
     joined = (
-        work.join(identity, on="name", how="left", maintain_order="left")
+        identify_work(timeline, work)
         .join(ops, on="op_id", how="left", maintain_order="left")
         .join(
             timeline.inputs.select("dims", "dtypes", op_inputs="inputs"),

@@ -23,8 +23,8 @@ Fix
     request.
 
 Scope and sources
-    Any device and the CPU, any version. Chain of ops: pytorch ``aten/src/ATen/native/transformers/attention.cpp``
-    (the unfused reference), read 2026-11.
+    Any device and the CPU, any version; for what XLA compiled see TV108. Chain of ops: pytorch
+    ``aten/src/ATen/native/transformers/attention.cpp`` (the unfused reference), read 2026-11.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ SEVERITY: Final = Severity.ERROR
 
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding for what is proven and one for what is inferred."""
-    rows = [row for row in facts.table.attention if row.implementation == "unfused"]
+    rows = [row for row in facts.table.attention if row.implementation == "unfused" and row.provider != "xla"]
     for proven, group in by_cause(rows, lambda row: row.evidence != Evidence.ORDER.value):
         count = sum(row.count for row in group)
         cost = timing(facts, group)

@@ -1,39 +1,42 @@
-"""An XLA program seems to run attention as separate products and a softmax.
+"""An XLA program runs attention as separate products and a softmax.
 
 What it finds
-    XLA ops in the order matrix product, softmax, matrix product on one line of the device, where the softmax is
-    named in the op's framework path. Fused attention (cuDNN ``fmha``, splash, Pallas) is one op and does not match.
+    Attention that XLA did not fuse: a product, an exponential whose result is summed, and a product that consumes it.
+    It is read from the compiled program when the profile holds it, else from the order of the ops on the device's
+    line. Fused attention (cuDNN ``fmha``, splash, Pallas) is one custom call and does not match.
 
 Why it costs
     The scores go to device memory and back. ``jax.nn.dot_product_attention`` does this by default on every device:
     ``implementation=None`` means ``"xla"``.
 
 Evidence it needs
-    The framework path of the ops (``tf_op`` in XProf) and their category. Without both nothing is said.
+    The compiled programs (``/host:metadata`` of the ``xplane.pb``) prove it. Without them the category and the
+    framework path of the ops only let it be inferred, and it stays a warning.
 
 When it is wrong
-    A classifier between two layers, or a mixture of experts, can have the same order; short sequences lose nothing. The
-    ops of a loop body may be listed out of order.
+    A softmax-weighted sum that is not attention (a mixture of experts, a classifier between two layers) can look the
+    same; short sequences lose nothing. JAX has no fused attention for CPUs: judge a program on the device that it is
+    for.
 
 Fix
-    ``implementation="cudnn"`` in ``jax.nn.dot_product_attention`` on GPUs, splash or flash attention of Pallas on TPUs;
-    in model libraries set the attention option, and look for a silent fallback.
+    ``implementation="cudnn"`` in ``jax.nn.dot_product_attention`` on GPUs (half precision, head size a multiple of 8 up
+    to 128, or 256 from Hopper on), splash or flash attention of Pallas on TPUs; in model libraries set the attention
+    option, and look for a silent fallback.
 
 Scope and sources
-    JAX on TPU and GPU. jax 0.10.2 ``jax/_src/nn/functions.py`` (``dot_product_attention``), read in source code
-    2026-11; a library that falls back silently: keras-team/keras issue #21333.
+    JAX on TPU, GPU and CPU. jax 0.10.2 ``jax/_src/nn/functions.py`` (``dot_product_attention``) and
+    ``jax/_src/cudnn/fused_attention_stablehlo.py``, read in source code 2026-11; a library that falls back silently:
+    keras-team/keras issue #21333.
 """
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
-import polars as pl
-
+from traceview.attention import Evidence
 from traceview.findings import Confidence, Finding, Severity
-from traceview.rules.hlo import CATEGORY_KEYS, PATH_KEYS, with_detail
-from traceview.rules.kernel_evidence import HINT_SHARE, Advice, kernel_finding, share_of_busy
+from traceview.rules.attention_evidence import by_cause, evidence_lines, timing
+from traceview.rules.kernel_evidence import HINT_SHARE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,50 +45,38 @@ if TYPE_CHECKING:
 
 CODE: Final = "TV108"
 NAME: Final = "xla-attention-unfused"
-SEVERITY: Final = Severity.WARNING
+SEVERITY: Final = Severity.ERROR
 
-FEWEST_CHAINS: Final = 2
+FEWEST_INFERRED: Final = 2
 """One such order can be a coincidence at the end of a program."""
 
-_MOST_BETWEEN: Final = 6
-"""Ops allowed on each side of the softmax: scale, mask, cast, sum, division, layout."""
-
-_CHAIN: Final = re.compile(rf"D\.{{0,{_MOST_BETWEEN}}}S[S.]{{0,{_MOST_BETWEEN}}}D")
-_PRODUCT: Final = r"^(convolution|convolution fusion|dot|gemm fusion|output fusion)$"
-_SOFTMAX: Final = r"softmax"
-_ADVICE: Final = Advice(
-    code=CODE,
-    fix='Ask for a fused implementation: implementation="cudnn" on GPUs, splash or flash attention of Pallas on TPUs.',
-    false_alarm_if="the softmax is no attention (a router, a classifier), or the sequences are short",
-)
+_FIXES: Final = {
+    "google": "Ask for splash or flash attention of Pallas: XLA's own attention is never fused on a TPU.",
+    "nvidia": 'Ask for implementation="cudnn" in jax.nn.dot_product_attention: the default is XLA\'s own, never fused.',
+    "amd": "Ask for a fused attention of a library (Transformer Engine, Pallas): XLA's own is never fused.",
+    None: "Judge it on the device that the program is for: JAX has no fused attention for CPUs.",
+}
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """One finding for all chains."""
-    ops = facts.work.filter((pl.col("kind") == "xla_op") & pl.col("attention").is_null())
-    if not ops.height:
-        return
-    ops = with_detail(facts.timeline, ops, CATEGORY_KEYS, "category")
-    ops = with_detail(facts.timeline, ops, PATH_KEYS, "path").with_columns(
-        letter=pl.when(pl.col("category").str.contains(_PRODUCT))
-        .then(pl.lit("D"))
-        .when(pl.col("path").str.contains(_SOFTMAX))
-        .then(pl.lit("S"))
-        .otherwise(pl.lit("."))
-    )
-    parts, count = [ops.clear()], 0
-    for rows in ops.partition_by("device", "stream"):
-        spans = [match.span() for match in _CHAIN.finditer("".join(rows["letter"]))]
-        count += len(spans)
-        parts.append(rows[[i for a, b in spans for i in range(a, b)]])
-    found = pl.concat(parts)
-    if count < FEWEST_CHAINS or share_of_busy(facts, found) < HINT_SHARE:
-        return
-    yield kernel_finding(
-        facts,
-        found,
-        f"{count:,} times a softmax between two products looks like unfused attention",
-        _ADVICE,
-        severity=Severity.WARNING,
-        confidence=Confidence.INFERRED,
-    )
+    """One finding for what programs prove and one for what the order of ops suggests."""
+    rows = [row for row in facts.table.attention if row.implementation == "unfused" and row.provider == "xla"]
+    vendors = [vendor for vendor in facts.timeline.devices["vendor"] if vendor is not None]
+    vendor = vendors[0] if vendors else None
+    for proven, group in by_cause(rows, lambda row: row.evidence != Evidence.ORDER.value):
+        count = sum(row.count for row in group)
+        cost = timing(facts, group)
+        if not proven and (count < FEWEST_INFERRED or sum(row.share or 0 for row in group) < HINT_SHARE):
+            continue
+        calls = f"{count:,} attention call{'s' if count != 1 else ''} of XLA"
+        yield Finding(
+            code=CODE,
+            severity=Severity.ERROR if proven else Severity.WARNING,
+            title=f"{calls} {'ran' if proven else 'seem to have run'} unfused{cost.words}",
+            where=cost.where or "no call stack recorded",
+            evidence=evidence_lines(group),
+            cost_ns=cost.device_ns or None,
+            confidence=Confidence.MEASURED if proven else Confidence.INFERRED,
+            fix=_FIXES.get(vendor, _FIXES["nvidia"]),
+            false_alarm_if="the softmax is no attention (a router, a classifier), or the sequences are short",
+        )

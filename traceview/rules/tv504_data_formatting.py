@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from traceview.findings import Finding, Severity
-from traceview.rules.hlo import CATEGORY_KEYS, with_detail
+from traceview.rules.hlo import CATEGORY_KEYS, with_detail, xla_rows
 from traceview.rules.kernel_evidence import Advice, kernel_finding, plural, share_of_busy
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ _ADVICE: Final = Advice(
 
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding for all such ops."""
-    ops = with_detail(facts.timeline, facts.work.filter(pl.col("kind") == "xla_op"), CATEGORY_KEYS, "category")
+    ops = with_detail(facts.timeline, xla_rows(facts), CATEGORY_KEYS, "category")
     rows = ops.filter(
         (pl.col("category") == "data formatting") | (pl.col("category").is_null() & pl.col("name").str.contains(_NAMES))
     )
