@@ -35,7 +35,7 @@ import polars as pl
 from traceview.findings import Confidence, CostOf, Finding, Severity
 from traceview.quantities import percent
 from traceview.rules.kernel_evidence import milliseconds, places, plural
-from traceview.rules.waits import wait_costs
+from traceview.rules.wait_costs import wait_costs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -33,7 +33,7 @@ from traceview import intervals
 from traceview.findings import Confidence, CostOf, Finding, Severity
 from traceview.quantities import percent
 from traceview.rules.kernel_evidence import milliseconds, places, shortened
-from traceview.rules.waits import wait_costs
+from traceview.rules.wait_costs import wait_costs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

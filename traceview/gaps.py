@@ -1,0 +1,399 @@
+"""When each device stood idle, and what held the host in the meantime.
+
+A device is idle while none of its streams works: idle time is the complement of a union, never a sum per stream. Each
+idle stretch is divided, without rest, among the causes of :class:`traceview.knowledge.idle_causes.Cause`, by what the
+thread did that launched the work that ended it. Time after that launch is the launch's; work that had been launched
+before the device ran dry was merely queued.
+
+A trace without devices is answered for the host itself: there the ops are the work, and the stretches between them the
+idle time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from traceview import intervals
+from traceview.host_marks import CODES as _CODE
+from traceview.host_marks import NO_CAUSE as _ANY
+from traceview.idle_work import Work, device_works, host_works
+from traceview.knowledge.idle_causes import NOT_RECOVERABLE, Cause
+from traceview.launching_threads import HostTime, nearest_of_kind
+from traceview.schema import Column, FrameSchema
+from traceview.waits import waited, waits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
+    from traceview.intervals import IntervalSet
+    from traceview.timeline import Timeline
+
+CAUSE: Final = pl.Enum([cause.value for cause in Cause])
+CONFIDENCE: Final = pl.Enum(["measured", "inferred", "unknown"])
+
+GAP_PIECES: Final = FrameSchema(
+    "gap_pieces",
+    "Idle time of devices cut by cause: the pieces of an idle stretch add up to it exactly.",
+    (
+        Column("interval", pl.UInt32, "", "row of the idle stretch that was asked about"),
+        Column("device", pl.UInt32, "", "key into `devices`; null: the host of a trace without devices", nullable=True),
+        Column("start_ns", pl.Int64, "ns", "start of the piece"),
+        Column("end_ns", pl.Int64, "ns", "end of the piece, exclusive"),
+        Column("cause", CAUSE, "", "why the device had nothing to run"),
+        Column("culprit_id", pl.UInt32, "", "host event that held the host, or the launch that came late", nullable=True),
+        Column("confidence", CONFIDENCE, "", "`measured`: the host was inside that event; `inferred`; `unknown`"),
+        Column("reason", pl.String, "", "why the cause is not known or not reliable", nullable=True),
+    ),
+)
+
+GAPS: Final = FrameSchema(
+    "gaps",
+    "One row per idle stretch of a device, sorted by device and start, with the cause that took most of it.",
+    (
+        Column("device", pl.UInt32, "", "key into `devices`; null: the host of a trace without devices", nullable=True),
+        Column("start_ns", pl.Int64, "ns", "end of the work before"),
+        Column("dur_ns", pl.Int64, "ns", "until the next work starts"),
+        Column("cause", CAUSE, "", "the cause with the largest part"),
+        Column("cause_ns", pl.Int64, "ns", "the part of that cause"),
+        Column("culprit_id", pl.UInt32, "", "event that held the host for the largest part of that cause", nullable=True),
+        Column("culprit", pl.Categorical, "", "its name", nullable=True),
+        Column("op_id", pl.UInt32, "", "op around the culprit (itself if it is one)", nullable=True),
+        Column("annotation_id", pl.UInt32, "", "innermost annotation around the culprit", nullable=True),
+        Column("next_id", pl.UInt32, "", "the work that ended the stretch", nullable=True),
+        Column("step", pl.Int32, "", "step of that work", nullable=True),
+        Column("recoverable_ns", pl.Int64, "ns", "the most that changes on the host can win back"),
+        Column("confidence", CONFIDENCE, "", "of the cause: `measured`, `inferred` or `unknown`"),
+        Column("reason", pl.String, "", "why the cause is not known or not reliable", nullable=True),
+    ),
+)
+
+IDLE: Final = {"device": pl.UInt32, "start_ns": pl.Int64, "end_ns": pl.Int64}
+"""Columns of idle stretches, as :func:`idle` returns them and :func:`causes` takes them."""
+
+PACE_NS: Final = 100_000
+"""Up to here the time between two ops is the pace of launching; beyond it the host was busy with something else."""
+
+_NO_LAUNCH: Final = "the launch of the work that ended it is not recorded"
+_NO_HOST: Final = "no host thread of this process is recorded"
+_LONG_QUEUE: Final = "the next work was launched long before; what it waited for is not recorded"
+_SILENT: Final = "a graph was replayed in this time whose kernels are not recorded"
+_REASONS: Final = (None, _NO_LAUNCH, _NO_HOST, _LONG_QUEUE, _SILENT)
+
+
+def idle(timeline: Timeline) -> pl.DataFrame:
+    """The stretches between the first and the last work of each device in which nothing ran.
+
+    Without devices: those of the host's ops, with ``device`` null. Columns are those of :data:`IDLE`.
+
+    Args:
+        timeline: With launches linked.
+    """
+    parts = [pl.DataFrame(schema=IDLE)]
+    for work in works(timeline):
+        starts, ends = intervals.gaps(work.starts, work.ends)
+        device = pl.Series("device", [work.device], dtype=pl.UInt32).new_from_index(0, len(starts))
+        parts.append(pl.DataFrame({"device": device, "start_ns": starts, "end_ns": ends}))
+    return pl.concat(parts)
+
+
+def works(timeline: Timeline) -> tuple[Work, ...]:
+    """The work of each device, or of the host if the trace has no device work."""
+    return device_works(timeline) or host_works(timeline)
+
+
+def causes(timeline: Timeline, stretches: pl.DataFrame) -> pl.DataFrame:
+    """Why each device was idle in some idle stretches: the :data:`GAP_PIECES`.
+
+    Args:
+        timeline: With launches linked.
+        stretches: Columns of :data:`IDLE`; stretches in which the device does not work, whole or in part, e.g. cut at
+            the bounds of steps. They must not overlap on one device.
+    """
+    parts = [GAP_PIECES.empty()]
+    host = HostTime(timeline, (stretches["start_ns"].to_numpy(), stretches["end_ns"].to_numpy()))
+    blocking = waits(timeline)
+    numbered = stretches.select(*IDLE).with_row_index("interval")
+    for work in works(timeline):
+        own = numbered.filter(_on(work.device))
+        if own.height:
+            parts.append(_of_device(host, blocking, work, own))
+    return pl.concat(parts).sort("interval", "start_ns")
+
+
+@dataclass(slots=True)
+class _Pieces:
+    """Pieces under way; all arrays have one entry per piece."""
+
+    row: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    cause: NDArray[np.uint8]
+    culprit: NDArray[np.int64]
+    reason: NDArray[np.uint8]
+
+    @classmethod
+    def undecided(cls, row: NDArray[np.int64], starts: NDArray[np.int64], ends: NDArray[np.int64]) -> _Pieces:
+        count = len(row)
+        return cls(
+            row,
+            starts,
+            ends,
+            np.full(count, _ANY, np.uint8),
+            np.full(count, -1, np.int64),
+            np.zeros(count, np.uint8),
+        )
+
+    def where(self, chosen: NDArray[np.bool_] | NDArray[np.intp]) -> _Pieces:
+        return _Pieces(*(getattr(self, name)[chosen] for name in _Pieces.__slots__))
+
+    def cut(self, cover: IntervalSet) -> tuple[_Pieces, NDArray[np.int64]]:
+        """The same pieces cut at a cover, and the cover's interval that each lies in (-1: none)."""
+        which, label, starts, ends = intervals.tiled(self.starts, self.ends, cover)
+        cut = self.where(which)
+        cut.starts, cut.ends = starts, ends
+        return cut, label
+
+    def say(self, chosen: NDArray[np.bool_], cause: Cause, reason: str | None = None) -> None:
+        self.cause[chosen] = _CODE[cause]
+        self.reason[chosen] = _REASONS.index(reason)
+
+
+def _joined(parts: Iterable[_Pieces]) -> _Pieces:
+    parts = list(parts)
+    joined = _Pieces(*(np.concatenate([getattr(part, name) for part in parts]) for name in _Pieces.__slots__))
+    return joined.where(np.lexsort((joined.starts, joined.row)))
+
+
+def _of_device(host: HostTime, blocking: pl.DataFrame, work: Work, own: pl.DataFrame) -> pl.DataFrame:
+    """The pieces of the idle stretches of one device."""
+    gap_starts, gap_ends = own["start_ns"].to_numpy(), own["end_ns"].to_numpy()
+    coming = work.after(gap_ends)
+    pieces = _Pieces.undecided(np.arange(own.height), gap_starts, gap_ends)
+    pieces, inside = pieces.cut(work.silent)
+    pieces.say(inside >= 0, Cause.UNRELIABLE, _SILENT)
+    decided = pieces.where(pieces.cause != _ANY)
+    pieces, inside = pieces.where(pieces.cause == _ANY).cut(work.waiting)
+    pieces.say(inside >= 0, Cause.DEVICE_WAIT)
+    pieces, inside = pieces.cut(work.programs)
+    pieces.say((inside >= 0) & (pieces.cause == _ANY), Cause.QUEUED)
+
+    # Before the end of the launch call the thread that made it tells; afterwards the launch itself does.
+    launched, returned, thread = coming.launched_ns[pieces.row], coming.returned_ns[pieces.row], coming.thread[pieces.row]
+    orphan = coming.orphan[pieces.row] & (pieces.cause == _ANY)
+    pieces.say(orphan, Cause.UNKNOWN, _NO_LAUNCH)
+    nobody = (thread < 0) & (pieces.cause == _ANY)
+    pieces.say(nobody, Cause.UNKNOWN, _NO_HOST)
+    open_ = pieces.cause == _ANY
+    decided = _joined([decided, pieces.where(~open_)])
+    pieces, launched, returned = pieces.where(open_), launched[open_], returned[open_]
+    before, after = pieces.where(slice(None)), pieces.where(slice(None))  # type: ignore[arg-type]  # copies
+    before.ends = np.minimum(pieces.ends, returned)
+    after.starts = np.maximum(pieces.starts, returned)
+    in_time = launched < gap_starts[after.row]
+    after.say(~in_time, Cause.LAUNCH)
+    after.say(in_time, Cause.QUEUED)
+    long = in_time & (after.ends - after.starts > PACE_NS)
+    after.say(long & coming.collective[after.row], Cause.COLLECTIVE)
+    after.say(long & ~coming.collective[after.row], Cause.UNKNOWN, _LONG_QUEUE)
+    after.culprit = np.where(after.cause == _CODE[Cause.LAUNCH], coming.launch_id[after.row], -1)
+    before = before.where(before.ends > before.starts)
+    after = after.where(after.ends > after.starts)
+    before = _host_causes(host, before, coming.thread, coming.launch_id)
+    pieces = _joined([decided, before, after])
+    if work.device is not None:
+        past = waited(blocking, gap_starts, coming.launched_ns, coming.thread)
+        pieces = _charge_waits(pieces, past.ns, past.wait_id)
+    return _frame(_run_together(pieces), own, work)
+
+
+def _host_causes(
+    host: HostTime, pieces: _Pieces, threads: NDArray[np.int64], launch_id: NDArray[np.int64]
+) -> _Pieces:
+    """Decide pieces by what their thread did; where it did nothing of note, by what other launching threads did."""
+    parts = []
+    for thread in np.unique(threads[pieces.row]).tolist():
+        own = pieces.where(threads[pieces.row] == thread)
+        own = _by_segments(host, own, thread)
+        for other in host.helpers(thread):
+            passive = own.cause == _ANY
+            if not passive.any():
+                break
+            tried = _by_segments(host, own.where(passive), other, keep_idle=True)
+            own = _joined([own.where(~passive), tried])
+        parts.append(own)
+    if not parts:
+        return pieces
+    joined = _joined(parts)
+    # What is still open is Python or nothing: short stretches are the pace of launching, long ones are something else.
+    open_ = joined.cause == _ANY
+    run = np.cumsum(np.concatenate(([True], ~(_touching(joined) & (open_[1:] == open_[:-1])))) if len(open_) else open_)
+    length = np.bincount(run, weights=joined.ends - joined.starts, minlength=1)
+    long = open_ & (length[run] > PACE_NS)
+    joined.say(long, Cause.HOST_WORK)
+    joined.say(open_ & ~long, Cause.LAUNCH)
+    launching = joined.cause == _CODE[Cause.LAUNCH]
+    joined.culprit[launching] = launch_id[joined.row[launching]]
+    return joined
+
+
+def _by_segments(host: HostTime, pieces: _Pieces, thread: int, *, keep_idle: bool = False) -> _Pieces:
+    """Cut pieces at the segments of a thread and decide those in which it did something that has a cause.
+
+    ``keep_idle`` leaves the culprit of pieces alone in which this thread does nothing of note either.
+    """
+    segments = host.segments(thread)
+    if segments is None:
+        return pieces
+    cut, label = pieces.cut(segments.cover)
+    event = np.where(label >= 0, segments.event[np.maximum(label, 0)] if len(segments.event) else -1, -1)
+    told = np.where(event >= 0, host.cause[np.maximum(event, 0)], _ANY)
+    culprit = np.where(event >= 0, host.culprit[np.maximum(event, 0)], -1)
+    active = (event >= 0) & host.active[np.maximum(event, 0)]
+    # An op that keeps the thread to itself for long is work of the host, not the launching of something.
+    long_op = active & (told == _ANY) & (cut.ends - cut.starts > PACE_NS) & host.is_op[np.maximum(event, 0)]
+    told = np.where(long_op, _CODE[Cause.HOST_WORK], np.where(active & (told == _ANY), _CODE[Cause.LAUNCH], told))
+    decided = told != _ANY
+    cut.cause = np.where(decided, told, cut.cause).astype(np.uint8)
+    cut.culprit = np.where(decided | (not keep_idle), culprit, cut.culprit)
+    return cut
+
+
+def _touching(pieces: _Pieces) -> NDArray[np.bool_]:
+    """Whether each piece but the first goes on where the one before it ends."""
+    touching: NDArray[np.bool_] = (pieces.row[1:] == pieces.row[:-1]) & (pieces.starts[1:] == pieces.ends[:-1])
+    return touching
+
+
+def _charge_waits(pieces: _Pieces, waited_ns: NDArray[np.int64], wait_id: NDArray[np.int64]) -> _Pieces:
+    """Charge launching to the wait that drained the queue, as far as the host had waited in it."""
+    waiting = np.isin(pieces.cause, [_CODE[Cause.SYNC], _CODE[Cause.COPY_TO_HOST]])
+    lengths = pieces.ends - pieces.starts
+    already = np.bincount(pieces.row, weights=np.where(waiting, lengths, 0), minlength=len(waited_ns)).astype(np.int64)
+    budget = np.maximum(waited_ns - already, 0)
+    launching = np.flatnonzero((pieces.cause == _CODE[Cause.LAUNCH]) & (budget[pieces.row] > 0))
+    if not len(launching):
+        return pieces
+    row = pieces.row[launching]
+    done = np.cumsum(lengths[launching])
+    first = np.concatenate(([True], row[1:] != row[:-1]))
+    before_row = np.maximum.accumulate(np.where(first, done - lengths[launching], 0))
+    taken_before = done - lengths[launching] - before_row
+    take = np.clip(budget[row] - taken_before, 0, lengths[launching])
+    rest = pieces.where(launching)
+    pieces.ends[launching] = pieces.starts[launching] + take
+    pieces.cause[launching] = _CODE[Cause.SYNC]
+    pieces.culprit[launching] = wait_id[row]
+    rest.starts = rest.starts + take
+    joined = _joined([pieces, rest])
+    return joined.where(joined.ends > joined.starts)
+
+
+def _run_together(pieces: _Pieces) -> _Pieces:
+    """Pieces that touch and say the same as one."""
+    if not len(pieces.row):
+        return pieces
+    same = (
+        _touching(pieces)
+        & (pieces.cause[1:] == pieces.cause[:-1])
+        & (pieces.culprit[1:] == pieces.culprit[:-1])
+        & (pieces.reason[1:] == pieces.reason[:-1])
+    )
+    first = np.concatenate(([True], ~same))
+    merged = pieces.where(first)
+    merged.ends = pieces.ends[np.append(np.flatnonzero(first)[1:] - 1, len(pieces.row) - 1)]
+    return merged
+
+
+def _frame(pieces: _Pieces, own: pl.DataFrame, work: Work) -> pl.DataFrame:
+    cause = pl.Series(pieces.cause).cast(pl.UInt8)
+    names = pl.Series([one.value for one in Cause], dtype=CAUSE)
+    confidence = np.full(len(Cause), 0, np.uint8)
+    for one in (Cause.LAUNCH, Cause.QUEUED, Cause.HOST_WORK):
+        confidence[_CODE[one]] = 1
+    for one in (Cause.UNKNOWN, Cause.UNRELIABLE):
+        confidence[_CODE[one]] = 2
+    levels = pl.Series(["measured", "inferred", "unknown"], dtype=CONFIDENCE)
+    reasons = pl.Series(_REASONS, dtype=pl.String)
+    return pl.DataFrame(
+        {
+            "interval": own["interval"].gather(pl.Series(pieces.row)),
+            "device": pl.Series([work.device], dtype=pl.UInt32).new_from_index(0, len(pieces.row)),
+            "start_ns": pieces.starts,
+            "end_ns": pieces.ends,
+            "cause": names.gather(cause),
+            "culprit_id": pl.Series(pieces.culprit).replace(-1, None).cast(pl.UInt32),
+            "confidence": levels.gather(pl.Series(confidence[pieces.cause])),
+            "reason": reasons.gather(pl.Series(pieces.reason)),
+        }
+    )
+
+
+def recoverable() -> pl.Expr:
+    """Of a frame of pieces: how much of each a change on the host can win back at most, ns."""
+    nothing = pl.col("cause").cast(pl.String).is_in([cause.value for cause in NOT_RECOVERABLE])
+    return pl.when(nothing).then(0).otherwise(pl.col("end_ns") - pl.col("start_ns"))
+
+
+def gaps(timeline: Timeline, pieces: pl.DataFrame | None = None) -> pl.DataFrame:
+    """Every idle stretch with its main cause: the :data:`GAPS`.
+
+    Args:
+        timeline: With launches linked.
+        pieces: The :func:`causes` of :func:`idle`, if they are at hand.
+    """
+    stretches = idle(timeline).with_row_index("interval")
+    if not stretches.height:
+        return GAPS.empty()
+    if pieces is None:
+        pieces = causes(timeline, stretches)
+    taken = pieces.with_columns(ns=pl.col("end_ns") - pl.col("start_ns"), recoverable_ns=recoverable())
+    by_culprit = taken.group_by("interval", "cause", "culprit_id", maintain_order=True).agg(
+        pl.col("ns").sum(), pl.col("confidence").first(), pl.col("reason").first()
+    )
+    main = (
+        by_culprit.with_columns(cause_ns=pl.col("ns").sum().over("interval", "cause"))
+        .sort("interval", "cause_ns", "cause", "ns", descending=[False, True, False, True], maintain_order=True)
+        .unique("interval", keep="first", maintain_order=True)
+    )
+    won = taken.group_by("interval").agg(pl.col("recoverable_ns").sum())
+    events = timeline.events
+    found = stretches.join(main, on="interval", how="left", maintain_order="left").join(
+        won, on="interval", how="left", maintain_order="left"
+    )
+    next_id = _next_ids(timeline, stretches)
+    culprit = found["culprit_id"]
+    annotation = nearest_of_kind(events, culprit, "annotation")
+    return found.select(
+        "device",
+        "start_ns",
+        dur_ns=pl.col("end_ns") - pl.col("start_ns"),
+        cause="cause",
+        cause_ns="cause_ns",
+        culprit_id="culprit_id",
+        culprit=events["name"].gather(culprit),
+        op_id=events["op_id"].gather(culprit),
+        annotation_id=annotation,
+        next_id=next_id,
+        step=events["step"].gather(next_id),
+        recoverable_ns="recoverable_ns",
+        confidence="confidence",
+        reason="reason",
+    )
+
+
+def _next_ids(timeline: Timeline, stretches: pl.DataFrame) -> pl.Series:
+    found = np.full(stretches.height, -1, np.int64)
+    for work in works(timeline):
+        rows = np.flatnonzero(stretches.select(_on(work.device)).to_series().to_numpy())
+        found[rows] = work.after(stretches["end_ns"].to_numpy()[rows]).next_id
+    return pl.Series(found).replace(-1, None).cast(pl.UInt32)
+
+
+def _on(device: int | None) -> pl.Expr:
+    return pl.col("device").is_null() if device is None else pl.col("device") == device
