@@ -79,11 +79,15 @@ IDLE: Final = {"device": pl.UInt32, "start_ns": pl.Int64, "end_ns": pl.Int64}
 PACE_NS: Final = 100_000
 """Up to here the time between two ops is the pace of launching; beyond it the host was busy with something else."""
 
+SLOW_NS: Final = 1_000_000
+"""Beyond this a stretch without a launch is no pace of launching, even if it is made of ops."""
+
 _NO_LAUNCH: Final = "the launch of the work that ended it is not recorded"
 _NO_HOST: Final = "no host thread of this process is recorded"
-_LONG_QUEUE: Final = "the next work was launched long before; what it waited for is not recorded"
+_PEERS: Final = "work that communicates was queued in time: it may have waited for another rank, or for work on this one"
+_LONG_QUEUE: Final = "the next work was launched long before it started; what it waited for is not recorded"
 _SILENT: Final = "a graph was replayed in this time whose kernels are not recorded"
-_REASONS: Final = (None, _NO_LAUNCH, _NO_HOST, _LONG_QUEUE, _SILENT)
+_REASONS: Final = (None, _NO_LAUNCH, _NO_HOST, _LONG_QUEUE, _SILENT, _PEERS)
 
 
 def idle(timeline: Timeline) -> pl.DataFrame:
@@ -180,6 +184,10 @@ def _of_device(host: HostTime, blocking: pl.DataFrame, work: Work, own: pl.DataF
     decided = pieces.where(pieces.cause != _ANY)
     pieces, inside = pieces.where(pieces.cause == _ANY).cut(work.waiting)
     pieces.say(inside >= 0, Cause.DEVICE_WAIT)
+    pieces, inside = pieces.cut(host.overhead.cover)
+    told = (inside >= 0) & (pieces.cause == _ANY)
+    pieces.cause[told] = host.overhead.cause[inside[told]]
+    pieces.culprit[told] = host.overhead.event[inside[told]]
     pieces, inside = pieces.cut(work.programs)
     pieces.say((inside >= 0) & (pieces.cause == _ANY), Cause.QUEUED)
 
@@ -192,14 +200,15 @@ def _of_device(host: HostTime, blocking: pl.DataFrame, work: Work, own: pl.DataF
     open_ = pieces.cause == _ANY
     decided = _joined([decided, pieces.where(~open_)])
     pieces, launched, returned = pieces.where(open_), launched[open_], returned[open_]
-    before, after = pieces.where(slice(None)), pieces.where(slice(None))  # type: ignore[arg-type]  # copies
+    everything = np.arange(len(pieces.row))
+    before, after = pieces.where(everything), pieces.where(everything)
     before.ends = np.minimum(pieces.ends, returned)
     after.starts = np.maximum(pieces.starts, returned)
     in_time = launched < gap_starts[after.row]
     after.say(~in_time, Cause.LAUNCH)
     after.say(in_time, Cause.QUEUED)
-    long = in_time & (after.ends - after.starts > PACE_NS)
-    after.say(long & coming.collective[after.row], Cause.COLLECTIVE)
+    long = after.ends - after.starts > PACE_NS
+    after.say(long & coming.collective[after.row], Cause.COLLECTIVE, _PEERS)
     after.say(long & ~coming.collective[after.row], Cause.UNKNOWN, _LONG_QUEUE)
     after.culprit = np.where(after.cause == _CODE[Cause.LAUNCH], coming.launch_id[after.row], -1)
     before = before.where(before.ends > before.starts)
@@ -230,16 +239,26 @@ def _host_causes(
     if not parts:
         return pieces
     joined = _joined(parts)
-    # What is still open is Python or nothing: short stretches are the pace of launching, long ones are something else.
-    open_ = joined.cause == _ANY
-    run = np.cumsum(np.concatenate(([True], ~(_touching(joined) & (open_[1:] == open_[:-1])))) if len(open_) else open_)
-    length = np.bincount(run, weights=joined.ends - joined.starts, minlength=1)
-    long = open_ & (length[run] > PACE_NS)
-    joined.say(long, Cause.HOST_WORK)
-    joined.say(open_ & ~long, Cause.LAUNCH)
+    # What is still open is Python or nothing. No launch returns inside an idle stretch, so a long one is not the pace
+    # of launching, whatever ops it is made of.
+    for generic, least_ns in ((joined.cause == _ANY, PACE_NS), (np.isin(joined.cause, (_ANY, _CODE[Cause.LAUNCH])), SLOW_NS)):
+        long = generic & (_run_lengths(joined, generic) > least_ns)
+        joined.say(long, Cause.HOST_WORK)
+    joined.say(joined.cause == _ANY, Cause.LAUNCH)
+    working = np.flatnonzero(joined.cause == _CODE[Cause.HOST_WORK])
+    joined.culprit[working] = host.outermost_op(joined.culprit[working])
     launching = joined.cause == _CODE[Cause.LAUNCH]
     joined.culprit[launching] = launch_id[joined.row[launching]]
     return joined
+
+
+def _run_lengths(pieces: _Pieces, chosen: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Of each piece: how long the run of touching pieces is that are chosen, or not chosen, as it is, ns."""
+    if not len(chosen):
+        return np.empty(0)
+    run = np.cumsum(np.concatenate(([False], ~(_touching(pieces) & (chosen[1:] == chosen[:-1])))))
+    lengths: NDArray[np.float64] = np.bincount(run, weights=pieces.ends - pieces.starts)[run]
+    return lengths
 
 
 def _by_segments(host: HostTime, pieces: _Pieces, thread: int, *, keep_idle: bool = False) -> _Pieces:
@@ -255,9 +274,11 @@ def _by_segments(host: HostTime, pieces: _Pieces, thread: int, *, keep_idle: boo
     told = np.where(event >= 0, host.cause[np.maximum(event, 0)], _ANY)
     culprit = np.where(event >= 0, host.culprit[np.maximum(event, 0)], -1)
     active = (event >= 0) & host.active[np.maximum(event, 0)]
-    # An op that keeps the thread to itself for long is work of the host, not the launching of something.
-    long_op = active & (told == _ANY) & (cut.ends - cut.starts > PACE_NS) & host.is_op[np.maximum(event, 0)]
-    told = np.where(long_op, _CODE[Cause.HOST_WORK], np.where(active & (told == _ANY), _CODE[Cause.LAUNCH], told))
+    # An op or a call that keeps the thread to itself for long is more than one step of launching.
+    kind = host.kind_of(np.maximum(event, 0))
+    long = active & (told == _ANY) & (cut.ends - cut.starts > PACE_NS)
+    told = np.where(active & (told == _ANY), _CODE[Cause.LAUNCH], told)
+    told = np.where(long, np.where(kind == HostTime.API, _CODE[Cause.SLOW_CALL], _CODE[Cause.HOST_WORK]), told)
     decided = told != _ANY
     cut.cause = np.where(decided, told, cut.cause).astype(np.uint8)
     cut.culprit = np.where(decided | (not keep_idle), culprit, cut.culprit)
@@ -314,7 +335,7 @@ def _frame(pieces: _Pieces, own: pl.DataFrame, work: Work) -> pl.DataFrame:
     cause = pl.Series(pieces.cause).cast(pl.UInt8)
     names = pl.Series([one.value for one in Cause], dtype=CAUSE)
     confidence = np.full(len(Cause), 0, np.uint8)
-    for one in (Cause.LAUNCH, Cause.QUEUED, Cause.HOST_WORK):
+    for one in (Cause.LAUNCH, Cause.QUEUED, Cause.HOST_WORK, Cause.SLOW_CALL):
         confidence[_CODE[one]] = 1
     for one in (Cause.UNKNOWN, Cause.UNRELIABLE):
         confidence[_CODE[one]] = 2
@@ -354,10 +375,19 @@ def gaps(timeline: Timeline, pieces: pl.DataFrame | None = None) -> pl.DataFrame
         pieces = causes(timeline, stretches)
     taken = pieces.with_columns(ns=pl.col("end_ns") - pl.col("start_ns"), recoverable_ns=recoverable())
     by_culprit = taken.group_by("interval", "cause", "culprit_id", maintain_order=True).agg(
-        pl.col("ns").sum(), pl.col("confidence").first(), pl.col("reason").first()
+        pl.col("ns").sum(),
+        pl.col("confidence").first(),
+        pl.col("reason").first(),
+        first_ns=pl.col("start_ns").min(),
+        last_ns=pl.col("end_ns").max(),
     )
+    of_cause = ("interval", "cause")
     main = (
-        by_culprit.with_columns(cause_ns=pl.col("ns").sum().over("interval", "cause"))
+        by_culprit.with_columns(
+            cause_ns=pl.col("ns").sum().over(of_cause),
+            first_ns=pl.col("first_ns").min().over(of_cause),
+            last_ns=pl.col("last_ns").max().over(of_cause),
+        )
         .sort("interval", "cause_ns", "cause", "ns", descending=[False, True, False, True], maintain_order=True)
         .unique("interval", keep="first", maintain_order=True)
     )
@@ -367,7 +397,7 @@ def gaps(timeline: Timeline, pieces: pl.DataFrame | None = None) -> pl.DataFrame
         won, on="interval", how="left", maintain_order="left"
     )
     next_id = _next_ids(timeline, stretches)
-    culprit = found["culprit_id"]
+    culprit = _in_common(timeline, found)
     annotation = nearest_of_kind(events, culprit, "annotation")
     return found.select(
         "device",
@@ -375,7 +405,7 @@ def gaps(timeline: Timeline, pieces: pl.DataFrame | None = None) -> pl.DataFrame
         dur_ns=pl.col("end_ns") - pl.col("start_ns"),
         cause="cause",
         cause_ns="cause_ns",
-        culprit_id="culprit_id",
+        culprit_id=culprit,
         culprit=events["name"].gather(culprit),
         op_id=events["op_id"].gather(culprit),
         annotation_id=annotation,
@@ -385,6 +415,30 @@ def gaps(timeline: Timeline, pieces: pl.DataFrame | None = None) -> pl.DataFrame
         confidence="confidence",
         reason="reason",
     )
+
+
+def _in_common(timeline: Timeline, found: pl.DataFrame) -> pl.Series:
+    """The event that held the host: the one with the largest part, or what is around all parts if it has less than half.
+
+    Hundreds of small Python frames are rather the function that calls them.
+    """
+    events = timeline.events
+    culprit = found["culprit_id"].cast(pl.Int64).fill_null(-1).to_numpy().copy()
+    scattered = found.select(
+        (pl.col("cause") == Cause.HOST_WORK.value) & (2 * pl.col("ns") < pl.col("cause_ns"))
+    ).to_series()
+    climbing = np.flatnonzero(scattered.to_numpy() & (culprit >= 0))
+    if len(climbing):
+        starts = events["start_ns"].to_numpy()
+        ends = starts + events["dur_ns"].to_numpy()
+        parent = events["parent_id"].cast(pl.Int64).fill_null(-1).to_numpy()
+        first, last = found["first_ns"].to_numpy(), found["last_ns"].to_numpy()
+        while len(climbing):
+            here = culprit[climbing]
+            climbing = climbing[(starts[here] > first[climbing]) | (ends[here] < last[climbing])]
+            culprit[climbing] = parent[culprit[climbing]]
+            climbing = climbing[culprit[climbing] >= 0]
+    return pl.Series(culprit).replace(-1, None).cast(pl.UInt32)
 
 
 def _next_ids(timeline: Timeline, stretches: pl.DataFrame) -> pl.Series:

@@ -83,7 +83,7 @@ def _own_causes(timeline: Timeline) -> tuple[NDArray[np.uint8], NDArray[np.bool_
     duration = events["dur_ns"].to_numpy()
     codes = events["name"].to_physical().to_numpy()
     for kind in schema.HOST_KINDS:
-        of_kind = np.flatnonzero((kinds == schema.KINDS.index(kind)) & hosted)
+        of_kind = np.flatnonzero((kinds == schema.KINDS.index(kind)) & (hosted | (kind == "overhead")))
         if not len(of_kind):
             continue
         distinct = events["name"].gather(pl.Series(of_kind)).unique()

@@ -35,7 +35,8 @@ class Coming:
         launched_ns: When that call began, ns; :data:`NEVER_NS` if it is not recorded.
         returned_ns: When it returned, ns.
         thread: Its thread, or the one that launched last; -1 if none is known.
-        orphan: The launch is missing although the launches of other work are recorded.
+        orphan: The launch is missing although that of earlier work is recorded. Work before the first recorded launch
+            was launched before the recording began, so it counts as launched at the beginning of time.
         collective: It communicates with other devices.
     """
 
@@ -61,7 +62,7 @@ class Work:
         launched_ns: When these calls began, ns.
         returned_ns: When they returned, ns.
         thread: Their threads; for work without a launch that of the launch before.
-        linked: Launches of this device are recorded.
+        orphan: Its launch is missing although that of earlier work is recorded.
         collective: Communicates with other devices.
         silent: Stretches in which a replayed graph may have run unrecorded.
         waiting: Stretches in which the device waits for its own asynchronous copies or collectives.
@@ -76,7 +77,7 @@ class Work:
     launched_ns: NDArray[np.int64]
     returned_ns: NDArray[np.int64]
     thread: NDArray[np.int64]
-    linked: bool
+    orphan: NDArray[np.bool_]
     collective: NDArray[np.bool_]
     silent: IntervalSet = _NOTHING
     waiting: IntervalSet = _NOTHING
@@ -91,10 +92,10 @@ class Work:
         return Coming(
             next_id=np.where(there, self.ids[at], -1),
             launch_id=launch,
-            launched_ns=np.where(launch >= 0, self.launched_ns[at], NEVER_NS),
-            returned_ns=np.where(launch >= 0, self.returned_ns[at], NEVER_NS),
+            launched_ns=np.where(there, self.launched_ns[at], NEVER_NS),
+            returned_ns=np.where(there, self.returned_ns[at], NEVER_NS),
             thread=self.thread[at],
-            orphan=there & (launch < 0) & self.linked,
+            orphan=there & self.orphan[at],
             collective=there & self.collective[at],
         )
 
@@ -111,8 +112,9 @@ def device_works(timeline: Timeline) -> tuple[Work, ...]:
         called = events.select(
             pl.col("start_ns").gather(launch), pl.col("dur_ns").gather(launch), pl.col("thread").gather(launch)
         )
-        begun = called["start_ns"].fill_null(NEVER_NS).to_numpy()
         linked = not missing.all()
+        leading = missing & (np.arange(own.height) < int(np.argmin(missing))) & linked
+        begun = np.where(leading, -NEVER_NS, called["start_ns"].fill_null(NEVER_NS).to_numpy())
         thread = (
             called["thread"].cast(pl.Int64).forward_fill().backward_fill().fill_null(-1).to_numpy()
             if linked
@@ -129,7 +131,7 @@ def device_works(timeline: Timeline) -> tuple[Work, ...]:
                 launched_ns=begun,
                 returned_ns=begun + called["dur_ns"].fill_null(0).to_numpy(),
                 thread=thread,
-                linked=linked,
+                orphan=missing & ~leading & linked,
                 collective=(own["kind"] == "collective").to_numpy(),
                 silent=_unseen(silent.get(process, ()), own, begun),
                 waiting=_of_kind(timeline, int(device), "async_wait"),
@@ -163,7 +165,7 @@ def host_works(timeline: Timeline) -> tuple[Work, ...]:
             launched_ns=starts,
             returned_ns=starts,
             thread=own,
-            linked=True,
+            orphan=np.zeros(len(rows), np.bool_),
             collective=np.zeros(len(rows), np.bool_),
         ),
     )

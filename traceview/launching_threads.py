@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -12,6 +13,9 @@ from traceview.host_marks import NO_CAUSE, host_marks
 from traceview.host_segments import host_segments
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from traceview.host_marks import HostMarks
     from traceview.host_segments import Segments
     from traceview.intervals import IntervalSet
     from traceview.timeline import Timeline
@@ -31,8 +35,10 @@ class HostTime:
         cause: Number of the cause of each event, see :mod:`traceview.host_marks`.
         culprit: Event that gives each event its cause.
         active: Whether an event does something of note: an op, a call, or anything that has a cause.
-        is_op: Whether an event is an op.
+        overhead: What the profiler and the driver recorded as overhead; they do not say on which thread it was.
     """
+
+    API: Final = schema.KINDS.index("api")
 
     def __init__(self, timeline: Timeline, within: IntervalSet) -> None:
         events = timeline.events
@@ -41,7 +47,9 @@ class HostTime:
         self.cause = marks.cause
         self.culprit = marks.culprit
         self.active = np.isin(kinds, [schema.KINDS.index(kind) for kind in _ACTIVE_KINDS]) | (marks.cause != NO_CAUSE)
-        self.is_op = kinds == schema.KINDS.index("op")
+        self.overhead = _overhead(events, marks)
+        self._kinds = kinds
+        self._parent = events["parent_id"].cast(pl.Int32).fill_null(nesting.NO_PARENT).to_numpy()
         self._segments = host_segments(events, intervals.merge(*within))
         busy = (
             events.filter(pl.col("thread").is_not_null() & pl.col("kind").is_in(["op", "api"]))
@@ -64,6 +72,52 @@ class HostTime:
         """Other threads of the same process that call ops, busiest first."""
         same = self._by_process.get(self._process.get(thread, -1), [])
         return [one for one in same if one != thread][:_MOST_HELPERS]
+
+
+    def kind_of(self, ids: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """Number of the kind of some events, as in :data:`traceview.schema.KINDS`."""
+        kinds: NDArray[np.uint8] = self._kinds[ids]
+        return kinds
+
+    def outermost_op(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
+        """For some events (-1: none) the outermost op around each; itself where no op is around it."""
+        found = ids.copy()
+        current = ids.copy()
+        climbing = np.flatnonzero(current >= 0)
+        while len(climbing):
+            here = current[climbing]
+            is_op = self._kinds[here] == schema.KINDS.index("op")
+            found[climbing[is_op]] = here[is_op]
+            current[climbing] = self._parent[here]
+            climbing = climbing[current[climbing] >= 0]
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Overhead:
+    """Overhead, disjoint and sorted.
+
+    Attributes:
+        cover: Starts and ends, ns.
+        event: Event id of each.
+        cause: Number of the cause of each.
+    """
+
+    cover: IntervalSet
+    event: NDArray[np.int64]
+    cause: NDArray[np.uint8]
+
+
+def _overhead(events: pl.DataFrame, marks: HostMarks) -> Overhead:
+    rows = events.filter((pl.col("kind") == "overhead") & pl.col("device").is_null() & (pl.col("dur_ns") > 0))
+    starts, event = rows["start_ns"].to_numpy(), rows["id"].cast(pl.Int64).to_numpy()
+    cause = marks.cause[event]
+    ends = starts + rows["dur_ns"].to_numpy()
+    # They hardly ever overlap; where they do, the later one has what is left.
+    reach = np.maximum.accumulate(np.concatenate(([0], ends[:-1]))) if len(ends) else ends
+    begin = np.maximum(starts, reach)
+    real = (ends > begin) & (cause != NO_CAUSE)
+    return Overhead((begin[real], ends[real]), event[real], cause[real])
 
 
 def nearest_of_kind(events: pl.DataFrame, ids: pl.Series, kind: str) -> pl.Series:

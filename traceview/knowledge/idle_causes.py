@@ -18,6 +18,8 @@ class Cause(StrEnum):
     """The host launched work piece by piece, slower than the device ran it (Python, dispatch, launch latency)."""
     HOST_WORK = "host-work"
     """The host was in Python or in a CPU op that launched nothing for a while, or slept."""
+    SLOW_CALL = "slow-call"
+    """One runtime call took long: first use of a kernel, whose code is loaded, set-up, or a lock in the driver."""
     SYNC = "sync"
     """The host waited for the device (``item()``, ``synchronize``), and the queue ran dry for it."""
     COPY_TO_HOST = "copy-to-host"
