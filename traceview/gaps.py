@@ -217,7 +217,8 @@ def _of_device(host: HostTime, blocking: pl.DataFrame, work: Work, own: pl.DataF
     pieces = _joined([decided, before, after])
     if work.device is not None:
         past = waited(blocking, gap_starts, coming.launched_ns, coming.thread)
-        pieces = _charge_waits(pieces, past.ns, past.wait_id)
+        culprit = np.where(past.wait_id >= 0, host.culprit[np.maximum(past.wait_id, 0)], -1)
+        pieces = _charge_waits(pieces, past.ns, culprit)
     return _frame(_run_together(pieces), own, work)
 
 

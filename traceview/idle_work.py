@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from traceview import intervals, nesting, schema
+from traceview import intervals, schema
 from traceview.host_marks import host_marks
 from traceview.launches import silent_graph_launches
 
@@ -149,24 +149,34 @@ def host_works(timeline: Timeline) -> tuple[Work, ...]:
         return ()
     marks = host_marks(timeline)
     parent_op = events["op_id"].gather(events["parent_id"])
-    top = is_op & parent_op.is_null().to_numpy() & ~marks.whole
-    rows = np.flatnonzero(top)
-    if not len(rows):
+    rows = np.flatnonzero(is_op & parent_op.is_null().to_numpy() & ~marks.whole)
+    threads = events["thread"].cast(pl.Int64).fill_null(-1).to_numpy()
+    every_start = events["start_ns"].to_numpy()
+    every_end = every_start + events["dur_ns"].to_numpy()
+    parts = []
+    for thread in np.unique(threads[rows]).tolist():
+        own = rows[threads[rows] == thread]
+        aside = np.flatnonzero(marks.whole & (threads == thread))
+        cover = intervals.merge(every_start[aside], every_end[aside])
+        which, label, low, high = intervals.tiled(every_start[own], every_end[own], cover)
+        parts.append((own[which[label < 0]], low[label < 0], high[label < 0]))
+    if not parts:
         return ()
-    starts = events["start_ns"].to_numpy()[rows]
-    own = events["thread"].gather(pl.Series(rows)).cast(pl.Int64).to_numpy()
+    ids, starts, ends = (np.concatenate([part[at] for part in parts]) for at in range(3))
+    order = np.argsort(starts, kind="stable")
+    ids, starts, ends = ids[order].astype(np.int64), starts[order], ends[order]
     return (
         Work(
             device=None,
-            ids=rows.astype(np.int64),
+            ids=ids,
             starts=starts,
-            ends=starts + events["dur_ns"].to_numpy()[rows],
-            launch_id=rows.astype(np.int64),
+            ends=ends,
+            launch_id=ids,
             launched_ns=starts,
             returned_ns=starts,
-            thread=own,
-            orphan=np.zeros(len(rows), np.bool_),
-            collective=np.zeros(len(rows), np.bool_),
+            thread=threads[ids],
+            orphan=np.zeros(len(ids), np.bool_),
+            collective=np.zeros(len(ids), np.bool_),
         ),
     )
 

@@ -96,5 +96,5 @@ def waited(
         stop = np.searchsorted(ends, launched_ns[rows], side="right")
         total[rows] = np.where(stop > first, waited_before[stop] - waited_before[np.minimum(first, stop)], 0)
         last = np.searchsorted(by_end["end_ns"].to_numpy(), launched_ns[rows], side="right") - 1
-        last_id[rows] = np.where(total[rows] > 0, by_end["id"].to_numpy()[np.maximum(last, 0)], -1)
+        last_id[rows] = np.where(total[rows] > 0, by_end["id"].cast(pl.Int64).to_numpy()[np.maximum(last, 0)], -1)
     return Waited(total, last_id)

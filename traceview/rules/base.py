@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from traceview.rules.device_work import device_work, idle_gaps
+from traceview.gaps import causes, idle
+from traceview.rules.device_work import device_work
 from traceview.steady_state import SteadyState, find_steady_state
 
 if TYPE_CHECKING:
@@ -44,9 +45,9 @@ class Facts:
         return device_work(self.timeline, self.table.calls)
 
     @cached_property
-    def gaps(self) -> pl.DataFrame:
-        """Idle stretches of each device: :data:`traceview.rules.device_work.IDLE_GAPS`."""
-        return idle_gaps(self.work)
+    def idle(self) -> pl.DataFrame:
+        """Idle time of the devices by cause: :data:`traceview.gaps.GAP_PIECES`; without devices nothing."""
+        return causes(self.timeline, idle(self.timeline)).filter(pl.col("device").is_not_null())
 
     @cached_property
     def steady(self) -> SteadyState | None:
