@@ -80,7 +80,9 @@ def _reserved_changes(timeline: Timeline) -> pl.DataFrame:
         else:
             rows = rows.with_columns(pl.lit(None, pl.String).alias(key))
     by = ["process", "Device Type", "Device Id"]
-    rows = rows.sort("start_ns", "id").with_columns(change=pl.col("value").diff().over(by)).filter(pl.col("change") != 0)
+    rows = (
+        rows.sort("start_ns", "id").with_columns(change=pl.col("value").diff().over(by)).filter(pl.col("change") != 0)
+    )
     grows = pl.col("change") > 0
     return rows.select(
         "id",

@@ -72,6 +72,12 @@ class CompileLog:
         on_rank = [one for one in same if rank is None or one.rank is None or one.rank == rank]
         return on_rank[-1] if on_rank else None
 
+    def function_of(self, compile_id: str) -> str | None:
+        """The function of the frame of an id, as another version of it tells: a failure may leave its name out."""
+        frame = compile_id.split("/")[0]
+        same = (one.function for one in self.compilations if one.compile_id.split("/")[0] == frame)
+        return next((function for function in same if function), None)
+
 
 def read_compile_log(path: str | Path) -> CompileLog:
     """Read a log, or every ``*.log`` of a folder.
@@ -141,8 +147,8 @@ def _records(lines: Any) -> Iterator[tuple[int | None, dict[str, Any], str] | No
             continue
         if isinstance(value, dict):
             current = value
-            stated = value.get("rank", found["rank"])
-            rank = int(stated) if str(stated).isdigit() else None
+            stated = str(value.get("rank", found["rank"]))
+            rank = int(stated) if stated.isdecimal() else None
     if current is not None:
         yield rank, current, "".join(payload)
 

@@ -11,13 +11,24 @@ idle time.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import polars as pl
 
 from traceview import intervals
+from traceview.gap_pieces import (
+    LONG_QUEUE,
+    NO_HOST,
+    NO_LAUNCH,
+    PEERS,
+    REASONS,
+    SILENT,
+    Pieces,
+    joined,
+    run_lengths,
+    run_together,
+)
 from traceview.host_marks import CODES as _CODE
 from traceview.host_marks import NO_CAUSE as _ANY
 from traceview.idle_work import Work, device_works, host_works
@@ -27,11 +38,8 @@ from traceview.schema import Column, FrameSchema
 from traceview.waits import waited, waits
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from numpy.typing import NDArray
 
-    from traceview.intervals import IntervalSet
     from traceview.timeline import Timeline
 
 CAUSE: Final = pl.Enum([cause.value for cause in Cause])
@@ -46,7 +54,9 @@ GAP_PIECES: Final = FrameSchema(
         Column("start_ns", pl.Int64, "ns", "start of the piece"),
         Column("end_ns", pl.Int64, "ns", "end of the piece, exclusive"),
         Column("cause", CAUSE, "", "why the device had nothing to run"),
-        Column("culprit_id", pl.UInt32, "", "host event that held the host, or the launch that came late", nullable=True),
+        Column(
+            "culprit_id", pl.UInt32, "", "host event that held the host, or the launch that came late", nullable=True
+        ),
         Column("confidence", CONFIDENCE, "", "`measured`: the host was inside that event; `inferred`; `unknown`"),
         Column("reason", pl.String, "", "why the cause is not known or not reliable", nullable=True),
     ),
@@ -61,7 +71,9 @@ GAPS: Final = FrameSchema(
         Column("dur_ns", pl.Int64, "ns", "until the next work starts"),
         Column("cause", CAUSE, "", "the cause with the largest part"),
         Column("cause_ns", pl.Int64, "ns", "the part of that cause"),
-        Column("culprit_id", pl.UInt32, "", "event that held the host for the largest part of that cause", nullable=True),
+        Column(
+            "culprit_id", pl.UInt32, "", "event that held the host for the largest part of that cause", nullable=True
+        ),
         Column("culprit", pl.Categorical, "", "its name", nullable=True),
         Column("op_id", pl.UInt32, "", "op around the culprit (itself if it is one)", nullable=True),
         Column("annotation_id", pl.UInt32, "", "innermost annotation around the culprit", nullable=True),
@@ -81,13 +93,6 @@ PACE_NS: Final = 100_000
 
 SLOW_NS: Final = 1_000_000
 """Beyond this a stretch without a launch is no pace of launching, even if it is made of ops."""
-
-_NO_LAUNCH: Final = "the launch of the work that ended it is not recorded"
-_NO_HOST: Final = "no host thread of this process is recorded"
-_PEERS: Final = "work that communicates was queued in time: it may have waited for another rank, or for work on this one"
-_LONG_QUEUE: Final = "the next work was launched long before it started; what it waited for is not recorded"
-_SILENT: Final = "a graph was replayed in this time whose kernels are not recorded"
-_REASONS: Final = (None, _NO_LAUNCH, _NO_HOST, _LONG_QUEUE, _SILENT, _PEERS)
 
 
 def idle(timeline: Timeline) -> pl.DataFrame:
@@ -130,57 +135,13 @@ def causes(timeline: Timeline, stretches: pl.DataFrame) -> pl.DataFrame:
     return pl.concat(parts).sort("interval", "start_ns")
 
 
-@dataclass(slots=True)
-class _Pieces:
-    """Pieces under way; all arrays have one entry per piece."""
-
-    row: NDArray[np.int64]
-    starts: NDArray[np.int64]
-    ends: NDArray[np.int64]
-    cause: NDArray[np.uint8]
-    culprit: NDArray[np.int64]
-    reason: NDArray[np.uint8]
-
-    @classmethod
-    def undecided(cls, row: NDArray[np.int64], starts: NDArray[np.int64], ends: NDArray[np.int64]) -> _Pieces:
-        count = len(row)
-        return cls(
-            row,
-            starts,
-            ends,
-            np.full(count, _ANY, np.uint8),
-            np.full(count, -1, np.int64),
-            np.zeros(count, np.uint8),
-        )
-
-    def where(self, chosen: NDArray[np.bool_] | NDArray[np.intp]) -> _Pieces:
-        return _Pieces(*(getattr(self, name)[chosen] for name in _Pieces.__slots__))
-
-    def cut(self, cover: IntervalSet) -> tuple[_Pieces, NDArray[np.int64]]:
-        """The same pieces cut at a cover, and the cover's interval that each lies in (-1: none)."""
-        which, label, starts, ends = intervals.tiled(self.starts, self.ends, cover)
-        cut = self.where(which)
-        cut.starts, cut.ends = starts, ends
-        return cut, label
-
-    def say(self, chosen: NDArray[np.bool_], cause: Cause, reason: str | None = None) -> None:
-        self.cause[chosen] = _CODE[cause]
-        self.reason[chosen] = _REASONS.index(reason)
-
-
-def _joined(parts: Iterable[_Pieces]) -> _Pieces:
-    parts = list(parts)
-    joined = _Pieces(*(np.concatenate([getattr(part, name) for part in parts]) for name in _Pieces.__slots__))
-    return joined.where(np.lexsort((joined.starts, joined.row)))
-
-
 def _of_device(host: HostTime, blocking: pl.DataFrame, work: Work, own: pl.DataFrame) -> pl.DataFrame:
     """The pieces of the idle stretches of one device."""
     gap_starts, gap_ends = own["start_ns"].to_numpy(), own["end_ns"].to_numpy()
     coming = work.after(gap_ends)
-    pieces = _Pieces.undecided(np.arange(own.height), gap_starts, gap_ends)
+    pieces = Pieces.undecided(np.arange(own.height), gap_starts, gap_ends)
     pieces, inside = pieces.cut(work.silent)
-    pieces.say(inside >= 0, Cause.UNRELIABLE, _SILENT)
+    pieces.say(inside >= 0, Cause.UNRELIABLE, SILENT)
     decided = pieces.where(pieces.cause != _ANY)
     pieces, inside = pieces.where(pieces.cause == _ANY).cut(work.waiting)
     pieces.say(inside >= 0, Cause.DEVICE_WAIT)
@@ -192,13 +153,17 @@ def _of_device(host: HostTime, blocking: pl.DataFrame, work: Work, own: pl.DataF
     pieces.say((inside >= 0) & (pieces.cause == _ANY), Cause.QUEUED)
 
     # Before the end of the launch call the thread that made it tells; afterwards the launch itself does.
-    launched, returned, thread = coming.launched_ns[pieces.row], coming.returned_ns[pieces.row], coming.thread[pieces.row]
+    launched, returned, thread = (
+        coming.launched_ns[pieces.row],
+        coming.returned_ns[pieces.row],
+        coming.thread[pieces.row],
+    )
     orphan = coming.orphan[pieces.row] & (pieces.cause == _ANY)
-    pieces.say(orphan, Cause.UNKNOWN, _NO_LAUNCH)
+    pieces.say(orphan, Cause.UNKNOWN, NO_LAUNCH)
     nobody = (thread < 0) & (pieces.cause == _ANY)
-    pieces.say(nobody, Cause.UNKNOWN, _NO_HOST)
+    pieces.say(nobody, Cause.UNKNOWN, NO_HOST)
     open_ = pieces.cause == _ANY
-    decided = _joined([decided, pieces.where(~open_)])
+    decided = joined([decided, pieces.where(~open_)])
     pieces, launched, returned = pieces.where(open_), launched[open_], returned[open_]
     everything = np.arange(len(pieces.row))
     before, after = pieces.where(everything), pieces.where(everything)
@@ -208,23 +173,21 @@ def _of_device(host: HostTime, blocking: pl.DataFrame, work: Work, own: pl.DataF
     after.say(~in_time, Cause.LAUNCH)
     after.say(in_time, Cause.QUEUED)
     long = after.ends - after.starts > PACE_NS
-    after.say(long & coming.collective[after.row], Cause.COLLECTIVE, _PEERS)
-    after.say(long & ~coming.collective[after.row], Cause.UNKNOWN, _LONG_QUEUE)
+    after.say(long & coming.collective[after.row], Cause.COLLECTIVE, PEERS)
+    after.say(long & ~coming.collective[after.row], Cause.UNKNOWN, LONG_QUEUE)
     after.culprit = np.where(after.cause == _CODE[Cause.LAUNCH], coming.launch_id[after.row], -1)
     before = before.where(before.ends > before.starts)
     after = after.where(after.ends > after.starts)
     before = _host_causes(host, before, coming.thread, coming.launch_id)
-    pieces = _joined([decided, before, after])
+    pieces = joined([decided, before, after])
     if work.device is not None:
         past = waited(blocking, gap_starts, coming.launched_ns, coming.thread)
         culprit = np.where(past.wait_id >= 0, host.culprit[np.maximum(past.wait_id, 0)], -1)
         pieces = _charge_waits(pieces, past.ns, culprit)
-    return _frame(_run_together(pieces), own, work)
+    return _frame(run_together(pieces), own, work)
 
 
-def _host_causes(
-    host: HostTime, pieces: _Pieces, threads: NDArray[np.int64], launch_id: NDArray[np.int64]
-) -> _Pieces:
+def _host_causes(host: HostTime, pieces: Pieces, threads: NDArray[np.int64], launch_id: NDArray[np.int64]) -> Pieces:
     """Decide pieces by what their thread did; where it did nothing of note, by what other launching threads did."""
     parts = []
     for thread in np.unique(threads[pieces.row]).tolist():
@@ -235,34 +198,28 @@ def _host_causes(
             if not passive.any():
                 break
             tried = _by_segments(host, own.where(passive), other, keep_idle=True)
-            own = _joined([own.where(~passive), tried])
+            own = joined([own.where(~passive), tried])
         parts.append(own)
     if not parts:
         return pieces
-    joined = _joined(parts)
+    whole = joined(parts)
     # What is still open is Python or nothing. No launch returns inside an idle stretch, so a long one is not the pace
     # of launching, whatever ops it is made of.
-    for generic, least_ns in ((joined.cause == _ANY, PACE_NS), (np.isin(joined.cause, (_ANY, _CODE[Cause.LAUNCH])), SLOW_NS)):
-        long = generic & (_run_lengths(joined, generic) > least_ns)
-        joined.say(long, Cause.HOST_WORK)
-    joined.say(joined.cause == _ANY, Cause.LAUNCH)
-    working = np.flatnonzero(joined.cause == _CODE[Cause.HOST_WORK])
-    joined.culprit[working] = host.outermost_op(joined.culprit[working])
-    launching = joined.cause == _CODE[Cause.LAUNCH]
-    joined.culprit[launching] = launch_id[joined.row[launching]]
-    return joined
+    for generic, least_ns in (
+        (whole.cause == _ANY, PACE_NS),
+        (np.isin(whole.cause, (_ANY, _CODE[Cause.LAUNCH])), SLOW_NS),
+    ):
+        long = generic & (run_lengths(whole, generic) > least_ns)
+        whole.say(long, Cause.HOST_WORK)
+    whole.say(whole.cause == _ANY, Cause.LAUNCH)
+    working = np.flatnonzero(whole.cause == _CODE[Cause.HOST_WORK])
+    whole.culprit[working] = host.outermost_op(whole.culprit[working])
+    launching = whole.cause == _CODE[Cause.LAUNCH]
+    whole.culprit[launching] = launch_id[whole.row[launching]]
+    return whole
 
 
-def _run_lengths(pieces: _Pieces, chosen: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Of each piece: how long the run of touching pieces is that are chosen, or not chosen, as it is, ns."""
-    if not len(chosen):
-        return np.empty(0)
-    run = np.cumsum(np.concatenate(([False], ~(_touching(pieces) & (chosen[1:] == chosen[:-1])))))
-    lengths: NDArray[np.float64] = np.bincount(run, weights=pieces.ends - pieces.starts)[run]
-    return lengths
-
-
-def _by_segments(host: HostTime, pieces: _Pieces, thread: int, *, keep_idle: bool = False) -> _Pieces:
+def _by_segments(host: HostTime, pieces: Pieces, thread: int, *, keep_idle: bool = False) -> Pieces:
     """Cut pieces at the segments of a thread and decide those in which it did something that has a cause.
 
     ``keep_idle`` leaves the culprit of pieces alone in which this thread does nothing of note either.
@@ -286,13 +243,7 @@ def _by_segments(host: HostTime, pieces: _Pieces, thread: int, *, keep_idle: boo
     return cut
 
 
-def _touching(pieces: _Pieces) -> NDArray[np.bool_]:
-    """Whether each piece but the first goes on where the one before it ends."""
-    touching: NDArray[np.bool_] = (pieces.row[1:] == pieces.row[:-1]) & (pieces.starts[1:] == pieces.ends[:-1])
-    return touching
-
-
-def _charge_waits(pieces: _Pieces, waited_ns: NDArray[np.int64], wait_id: NDArray[np.int64]) -> _Pieces:
+def _charge_waits(pieces: Pieces, waited_ns: NDArray[np.int64], wait_id: NDArray[np.int64]) -> Pieces:
     """Charge launching to the wait that drained the queue, as far as the host had waited in it."""
     waiting = np.isin(pieces.cause, [_CODE[Cause.SYNC], _CODE[Cause.COPY_TO_HOST]])
     lengths = pieces.ends - pieces.starts
@@ -312,27 +263,11 @@ def _charge_waits(pieces: _Pieces, waited_ns: NDArray[np.int64], wait_id: NDArra
     pieces.cause[launching] = _CODE[Cause.SYNC]
     pieces.culprit[launching] = wait_id[row]
     rest.starts = rest.starts + take
-    joined = _joined([pieces, rest])
-    return joined.where(joined.ends > joined.starts)
+    whole = joined([pieces, rest])
+    return whole.where(whole.ends > whole.starts)
 
 
-def _run_together(pieces: _Pieces) -> _Pieces:
-    """Pieces that touch and say the same as one."""
-    if not len(pieces.row):
-        return pieces
-    same = (
-        _touching(pieces)
-        & (pieces.cause[1:] == pieces.cause[:-1])
-        & (pieces.culprit[1:] == pieces.culprit[:-1])
-        & (pieces.reason[1:] == pieces.reason[:-1])
-    )
-    first = np.concatenate(([True], ~same))
-    merged = pieces.where(first)
-    merged.ends = pieces.ends[np.append(np.flatnonzero(first)[1:] - 1, len(pieces.row) - 1)]
-    return merged
-
-
-def _frame(pieces: _Pieces, own: pl.DataFrame, work: Work) -> pl.DataFrame:
+def _frame(pieces: Pieces, own: pl.DataFrame, work: Work) -> pl.DataFrame:
     cause = pl.Series(pieces.cause).cast(pl.UInt8)
     names = pl.Series([one.value for one in Cause], dtype=CAUSE)
     confidence = np.full(len(Cause), 0, np.uint8)
@@ -341,7 +276,7 @@ def _frame(pieces: _Pieces, own: pl.DataFrame, work: Work) -> pl.DataFrame:
     for one in (Cause.UNKNOWN, Cause.UNRELIABLE):
         confidence[_CODE[one]] = 2
     levels = pl.Series(["measured", "inferred", "unknown"], dtype=CONFIDENCE)
-    reasons = pl.Series(_REASONS, dtype=pl.String)
+    reasons = pl.Series(REASONS, dtype=pl.String)
     return pl.DataFrame(
         {
             "interval": own["interval"].gather(pl.Series(pieces.row)),
@@ -419,7 +354,7 @@ def gaps(timeline: Timeline, pieces: pl.DataFrame | None = None) -> pl.DataFrame
 
 
 def _in_common(timeline: Timeline, found: pl.DataFrame) -> pl.Series:
-    """The event that held the host: the one with the largest part, or what is around all parts if it has less than half.
+    """The event that held the host: the one with the largest part; if that is less than half, what is around all parts.
 
     Hundreds of small Python frames are rather the function that calls them.
     """

@@ -76,9 +76,7 @@ def _touches(starts: NDArray[np.int64], durations: NDArray[np.int64], within: In
     if not len(low):
         return np.zeros(len(starts), np.bool_)
     next_one = np.searchsorted(high, starts, side="right")
-    reached: NDArray[np.bool_] = (next_one < len(low)) & (
-        low[np.minimum(next_one, len(low) - 1)] < starts + durations
-    )
+    reached: NDArray[np.bool_] = (next_one < len(low)) & (low[np.minimum(next_one, len(low) - 1)] < starts + durations)
     return reached
 
 

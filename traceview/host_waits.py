@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 HOST_WAITS: Final = FrameSchema(
     "host_waits",
-    "Waits of the host by name, most idle time first. Without a device the reads of values are listed: each would wait.",
+    "Waits of the host by name, most idle time first. Without a device: the reads of values, each of which would wait.",
     (
         Column("name", pl.String, "", "the outermost op or call that waits, e.g. `aten::item`"),
         Column("op", pl.String, "", "op around it", nullable=True),

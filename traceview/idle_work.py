@@ -120,7 +120,7 @@ def device_works(timeline: Timeline) -> tuple[Work, ...]:
             if linked
             else np.full(own.height, _main_thread(timeline, int(device)), np.int64)
         )
-        process = _process_of(timeline, int(device), thread)
+        process = _process_of(timeline, thread)
         found.append(
             Work(
                 device=int(device),
@@ -204,7 +204,7 @@ def _main_thread(timeline: Timeline, device: int) -> int:
     return int(counts["thread"][0]) if counts.height else -1
 
 
-def _process_of(timeline: Timeline, device: int, threads: NDArray[np.int64]) -> int:
+def _process_of(timeline: Timeline, threads: NDArray[np.int64]) -> int:
     """The process that launches the work of a device; -1 if it is not known."""
     known = threads[threads >= 0]
     if not len(known):

@@ -131,7 +131,9 @@ def covered(starts: Nanoseconds, ends: Nanoseconds, cover: IntervalSet) -> Nanos
     return np.where(ends > starts, covered_until(ends) - covered_until(starts), 0)
 
 
-def tiled(starts: Nanoseconds, ends: Nanoseconds, cover: IntervalSet) -> tuple[Indices, Indices, Nanoseconds, Nanoseconds]:
+def tiled(
+    starts: Nanoseconds, ends: Nanoseconds, cover: IntervalSet
+) -> tuple[Indices, Indices, Nanoseconds, Nanoseconds]:
     """Cut each interval where a cover begins and ends. Nothing is lost: the pieces of an interval add up to it.
 
     Args:

@@ -6,7 +6,6 @@ holds what was launched and has not started. While it is empty the device can on
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -38,13 +37,23 @@ LAUNCH_HEALTH: Final = FrameSchema(
         Column("launches", pl.UInt32, "", "host calls that launched them"),
         Column("graph_work", pl.UInt32, "", "pieces of work launched by replays of graphs"),
         Column("graph_share", pl.Float64, "of 1", "part of the time of all work that graphs launched", nullable=True),
-        Column("latency_p50_ns", pl.Int64, "ns", "launch call to start of work, on an idle device: median", nullable=True),
+        Column(
+            "latency_p50_ns", pl.Int64, "ns", "launch call to start of work, on an idle device: median", nullable=True
+        ),
         Column("latency_p90_ns", pl.Int64, "ns", "the same, 90th percentile", nullable=True),
         Column("latency_p99_ns", pl.Int64, "ns", "the same, 99th percentile", nullable=True),
         Column("pace_ns", pl.Int64, "ns", "median time between two launches of one thread", nullable=True),
-        Column("too_small", pl.UInt32, "", "kernels shorter than this pace: they cannot hide the next launch", nullable=True),
+        Column(
+            "too_small",
+            pl.UInt32,
+            "",
+            "kernels shorter than this pace: they cannot hide the next launch",
+            nullable=True,
+        ),
         Column("too_small_share", pl.Float64, "of 1", "of the kernels that no graph launched", nullable=True),
-        Column("queue_mean", pl.Float64, "", "mean number of pieces launched and not started, over time", nullable=True),
+        Column(
+            "queue_mean", pl.Float64, "", "mean number of pieces launched and not started, over time", nullable=True
+        ),
         Column("queue_max", pl.UInt32, "", "most of them at one time", nullable=True),
         Column("queue_empty_share", pl.Float64, "of 1", "part of the span in which none was waiting", nullable=True),
     ),
@@ -101,9 +110,7 @@ def launch_health(timeline: Timeline, pieces: pl.DataFrame | None = None) -> pl.
     return pl.DataFrame(rows, schema=LAUNCH_HEALTH.dtypes)
 
 
-def _health(
-    timeline: Timeline, work: Work, idle: dict[str, int], graphed: NDArray[np.bool_]
-) -> dict[str, object]:
+def _health(timeline: Timeline, work: Work, idle: dict[str, int], graphed: NDArray[np.bool_]) -> dict[str, object]:
     span_ns = intervals.span(work.starts, work.ends)
     linked = work.launch_id >= 0
     durations = work.ends - work.starts
@@ -195,7 +202,9 @@ def launch_bound_regions(timeline: Timeline, found: pl.DataFrame | None = None) 
     rows = []
     for work in device_works(timeline):
         own = found.filter(
-            (pl.col("device") == work.device) & (pl.col("cause") == Cause.LAUNCH.value) & pl.col("next_id").is_not_null()
+            (pl.col("device") == work.device)
+            & (pl.col("cause") == Cause.LAUNCH.value)
+            & pl.col("next_id").is_not_null()
         )
         if not own.height:
             continue

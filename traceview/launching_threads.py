@@ -73,7 +73,6 @@ class HostTime:
         same = self._by_process.get(self._process.get(thread, -1), [])
         return [one for one in same if one != thread][:_MOST_HELPERS]
 
-
     def kind_of(self, ids: NDArray[np.int64]) -> NDArray[np.uint8]:
         """Number of the kind of some events, as in :data:`traceview.schema.KINDS`."""
         kinds: NDArray[np.uint8] = self._kinds[ids]

@@ -30,7 +30,7 @@ _PLANNED: Final = r"^aten::_scaled_dot_product_cudnn_attention(_backward)?$"
 
 
 def graph_captures(timeline: Timeline) -> pl.DataFrame:
-    """Every begin of a stream capture, with ``end_ns``: the last end or instantiation before the next begin of its thread.
+    """Every begin of a stream capture; ``end_ns`` is the last end or instantiation before the next begin of its thread.
 
     ``replayed_before`` says that some graph had been replayed by then.
     """

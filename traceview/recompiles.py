@@ -49,6 +49,7 @@ RECOMPILES: Final = FrameSchema(
     ),
 )
 
+
 @dataclass(frozen=True, slots=True)
 class Compilations:
     """Some compilations of a trace.
@@ -147,7 +148,7 @@ def _joined(timeline: Timeline, table: pl.DataFrame, log: CompileLog) -> pl.Data
     for row in table.iter_rows(named=True):
         known = log.find(row["compile_id"], ranks.get(row["process"])) if row["compile_id"] else None
         if known is not None and row["what"] in ("torch-compile", "eager-fallback"):
-            row["function"] = known.function or row["function"]
+            row["function"] = known.function or log.function_of(row["compile_id"]) or row["function"]
             row["reason"] = known.failure or "; ".join(known.reasons) or row["reason"]
             shapes = ", ".join(f"{name} {list(size)}" for name, size in known.shapes.items())
             row["shapes"] = row["shapes"] or shapes or None

@@ -38,7 +38,7 @@ def torch_compilations(timeline: Timeline) -> Iterator[dict[str, Any]]:
     rows = _compilations(timeline, spans)
     regions = _Regions(timeline)
     has_stacks = bool(timeline.events.filter(pl.col("kind") == "python").height)
-    merged: dict[tuple[int | None, str, int | None], dict[str, Any]] = {}
+    merged: dict[tuple[int | None, str | None, int | None], dict[str, Any]] = {}
     for row in rows.iter_rows(named=True):
         compile_id = row["compile_id"] or regions.next_id(row["thread"], row["end_ns"])
         what = "torch-compile"
@@ -115,7 +115,9 @@ def _add_outcome(found: dict[str, Any], regions: _Regions, row: dict[str, Any], 
             found["reason"] = "input shapes changed"
     elif is_frame and regions.runs_on_without(compile_id, row["thread"], row["end_ns"]):
         found["what"] = "eager-fallback"
-        found["reason"] = "no code compiled for it ran afterwards, so the frame runs uncompiled (limit of recompilations?)"
+        found["reason"] = (
+            "no code compiled for it ran afterwards, so the frame runs uncompiled (limit of recompilations?)"
+        )
 
 
 class _Regions:
@@ -159,7 +161,7 @@ class _Regions:
 
     def earlier_call(self, compile_id: str, thread: int, moment: int) -> tuple[str | None, str | None] | None:
         """The same of the last run of any earlier version of the frame."""
-        frame = compile_id.split("/")[0]
+        frame = compile_id.split("/", maxsplit=1)[0]
         before = [
             call
             for (on, other), calls in self._calls.items()

@@ -35,7 +35,9 @@ TRANSFERS: Final = FrameSchema(
         Column("count", pl.UInt32, "", "number of copies"),
         Column("total_bytes", pl.Int64, "B", "bytes of all of them", nullable=True),
         Column("total_ns", pl.Int64, "ns", "sum of their durations"),
-        Column("exposed_ns", pl.Int64, "ns", "time in which one ran and the device did nothing but copy", nullable=True),
+        Column(
+            "exposed_ns", pl.Int64, "ns", "time in which one ran and the device did nothing but copy", nullable=True
+        ),
         Column("pageable", pl.Boolean, "", "one side is pageable memory; null: not recorded", nullable=True),
         Column("blocking", pl.UInt32, "", "copies whose call returned only when they were done", nullable=True),
         Column("blocked_ns", pl.Int64, "ns", "time that these calls held the host", nullable=True),
@@ -223,8 +225,10 @@ def _exposed(timeline: Timeline, numbered: pl.DataFrame) -> pl.DataFrame:
 
 def _repeated(numbered: pl.DataFrame, steady: SteadyState | None) -> pl.DataFrame:
     if steady is None:
-        return numbered.select("group").head(0).with_columns(
-            repeated_each_step=pl.lit(None, pl.Boolean), per_step=pl.lit(None, pl.Float64)
+        return (
+            numbered.select("group")
+            .head(0)
+            .with_columns(repeated_each_step=pl.lit(None, pl.Boolean), per_step=pl.lit(None, pl.Float64))
         )
     steps = steady.steps.group_by("process").agg(steps=pl.col("step").n_unique())
     # A device row belongs to the process that launched it; ranks of one program have their own steps.

@@ -49,7 +49,9 @@ def _from_spans(timeline: Timeline, spans: pl.DataFrame) -> Iterator[dict[str, A
     rows = rows.filter((pl.col("end_ns") > reach).fill_null(value=True) | pl.col("op").str.contains(_FUNCTION))
     group = pl.when(pl.col("op").str.contains(_FUNCTION)).then(pl.col("op_id")).otherwise(pl.col("id"))
     seen: dict[tuple[int | None, str], int] = {}
-    for _, own in sorted(rows.group_by(group.alias("call"), maintain_order=True), key=lambda one: one[1]["start_ns"][0]):
+    for _, own in sorted(
+        rows.group_by(group.alias("call"), maintain_order=True), key=lambda one: one[1]["start_ns"][0]
+    ):
         names = own["name"].to_list()
         op = own["op"][0]
         function = pl.Series([op]).str.extract(_FUNCTION)[0] or next(

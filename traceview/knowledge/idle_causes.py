@@ -110,7 +110,9 @@ HOST_NAMES: Final = (
         Cause.COMPILE,
         "file and function names in the sources",
     ),
-    HostName(("overhead",), r"^(Activity Buffer Request|Buffer Flush|Resource|Instrumentation)", Cause.PROFILER, "Kineto"),
+    HostName(
+        ("overhead",), r"^(Activity Buffer Request|Buffer Flush|Resource|Instrumentation)", Cause.PROFILER, "Kineto"
+    ),
     HostName(("overhead",), r"(?i)overhead|flush|buffer|instrument", Cause.PROFILER, "CUPTI overhead kinds"),
     HostName(
         ("python",),
@@ -140,7 +142,9 @@ HOST_NAMES: Final = (
         "recorded trace, torch 2.13 with record_python_gc_info",
     ),
     HostName(("annotation",), r"^(nccl|hccl|xccl|gloo|mpi|ucc):", Cause.COLLECTIVE, "recorded trace", _ENQUEUE_NS),
-    HostName(("op",), r"^c10d::|^_c10d_functional::|^record_param_comms$", Cause.COLLECTIVE, "recorded trace", _ENQUEUE_NS),
+    HostName(
+        ("op",), r"^c10d::|^_c10d_functional::|^record_param_comms$", Cause.COLLECTIVE, "recorded trace", _ENQUEUE_NS
+    ),
     HostName(
         ("python",),
         r"torch/distributed/distributed_c10d\.py\(\d+\): "

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from traceview.gaps import causes, idle
+from traceview.recompiles import recompiles
 from traceview.rules.device_work import device_work
 from traceview.steady_state import SteadyState, find_steady_state
 
@@ -53,6 +54,11 @@ class Facts:
     def steady(self) -> SteadyState | None:
         """The recorded steps past the first one; ``None`` if fewer than two steps are recorded."""
         return find_steady_state(self.timeline)
+
+    @cached_property
+    def recompiles(self) -> pl.DataFrame:
+        """What was compiled: :data:`traceview.recompiles.RECOMPILES`."""
+        return recompiles(self.timeline, self.steady)
 
     @cached_property
     def span_ns(self) -> int:
