@@ -14,7 +14,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 DEMO_TRACE ?= sample_traces/flash-requested-math-ran.cuda-authored.json.gz
 PYTEST_ARGS ?=
 
-.PHONY: help demo test lint format docs bench samples clean
+.PHONY: help demo test live lint format docs bench samples clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -22,9 +22,17 @@ help: ## List the targets
 demo: $(VENV)/.core ## Ask a bundled trace which attention kernel ran
 	@BIN=$(BIN) tools/demo.sh $(DEMO_TRACE)
 
-test: lint ## Everything that CI checks: lint, types, import contracts, docs, tests
+test: lint live ## Everything that CI checks: lint, types, import contracts, docs, tests
 	$(BIN)/python docs/generate.py --check
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	TRACEVIEW_LIVE=$$(cat $(VENV)/.live) $(BIN)/python -m pytest $(PYTEST_ARGS)
+
+# Where PyTorch and JAX cannot be installed, everything else is tested all the same; the next run tries again.
+live: $(VENV)/.dev ## Install PyTorch and JAX for the tests that record with them
+	@if [ ! -s $(VENV)/.live ] || [ pyproject.toml -nt $(VENV)/.live ]; then \
+		if $(PIP) install --editable '.[dev,live]'; then echo 1 >$(VENV)/.live; else : >$(VENV)/.live; \
+		echo "PyTorch and JAX could not be installed, pip said why above: the tests that record with them will be" \
+			"skipped. PyPI's PyTorch for Linux is built for CUDA and large; to take the small CPU build:" \
+			"PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu make test" >&2; fi; fi
 
 lint: $(VENV)/.dev ## Ruff, mypy and the import contracts
 	$(BIN)/ruff check .

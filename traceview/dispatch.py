@@ -85,6 +85,7 @@ class DispatchTable:
         device_events: Number of device-work events.
         unknown_ns: Sum of the durations of kernels that no signature names, ns.
         unknown_names: The longest of them.
+        span_ns: From the first to the last device work of each device, summed over devices, ns; 0 if not known.
         calls: The attention calls, with the device events of each; ``None`` in a table that was not built from a
             timeline.
     """
@@ -94,6 +95,7 @@ class DispatchTable:
     device_events: int
     unknown_ns: int
     unknown_names: tuple[str, ...]
+    span_ns: int = 0
     calls: AttentionCalls | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -127,6 +129,7 @@ def dispatch_table(timeline: Timeline, *, torch: str | None = None, cudnn: str |
         device_events=work.height,
         unknown_ns=int(unknown["dur_ns"].sum()),
         unknown_names=tuple(unknown["name"].head(5)),
+        span_ns=_span(work),
         calls=calls,
     )
 
@@ -142,6 +145,14 @@ def _work(timeline: Timeline) -> pl.DataFrame:
 def _device_union(work: pl.DataFrame) -> int:
     """Length of the union of the rows' intervals, device by device, ns."""
     return sum(_unions(work.with_columns(row=pl.lit(0))).values())
+
+
+def _span(work: pl.DataFrame) -> int:
+    """From the first start to the last end, device by device, ns."""
+    ends = work.group_by("device").agg(
+        first=pl.col("start_ns").min(), last=(pl.col("start_ns") + pl.col("dur_ns")).max()
+    )
+    return int((ends["last"] - ends["first"]).sum())
 
 
 def _unions(work: pl.DataFrame) -> dict[int, int]:

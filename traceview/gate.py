@@ -19,9 +19,10 @@ from traceview.attention import SLOW, UNTOLD, Evidence
 from traceview.dispatch import DispatchTable, dispatch_table
 from traceview.errors import ExitCode
 from traceview.expectations.accepting import Accepted, accept_findings, accept_results, unused
-from traceview.expectations.judging import BLIND_SHARE, incomplete, judge_expect, judge_forbid, worst
+from traceview.expectations.circumstances import Circumstances
+from traceview.expectations.judging import BLIND_SHARE, hidden_in_graphs, incomplete, judge_expect, judge_forbid, worst
 from traceview.expectations.limits import judge_limit
-from traceview.expectations.model import Context, ExpectationResult, Policy, ResultKind, Verdict
+from traceview.expectations.model import Context, ExpectationResult, Judgement, Policy, ResultKind, Verdict
 from traceview.expectations.pieces import Pieces
 from traceview.expectations.vocabulary import spelled_out
 from traceview.findings import Finding, Severity
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import date
 
-    from traceview.expectations.model import Accept, Expectations, Wanted
+    from traceview.expectations.model import Accept, Expect, Expectations, Forbid, Wanted
     from traceview.timeline import Timeline
 
 __all__ = ["BLIND_SHARE", "CheckResult", "Verdict", "check"]
@@ -103,9 +104,10 @@ def check(
     accepts = (*(expectations.accepts if expectations else ()), *baseline)
     accepted_findings = accept_findings(findings, accepts, today)
     counting = [one for one, known in zip(findings, accepted_findings.accepted, strict=True) if not known]
-    results = judge(timeline, table, expectations, counting) if expectations else ()
+    circumstances = Circumstances(timeline, context)
+    results = judge(timeline, table, expectations, counting, circumstances) if expectations else ()
     accepted_results = accept_results(results, accepts, today)
-    findings = _by_severity(_expected(one, expectations) for one in accepted_findings.kept)
+    findings = _by_severity(_expected(one, expectations, circumstances) for one in accepted_findings.kept)
     results = accepted_results.kept
     verdict, summary = _weigh(timeline, table, expectations, findings, results)
     return CheckResult(
@@ -127,19 +129,38 @@ def merge_context(stated: Context, given: Context) -> Context:
 
 
 def judge(
-    timeline: Timeline, table: DispatchTable, expectations: Expectations, findings: Sequence[Finding]
+    timeline: Timeline,
+    table: DispatchTable,
+    expectations: Expectations,
+    findings: Sequence[Finding],
+    circumstances: Circumstances,
 ) -> tuple[ExpectationResult, ...]:
     """Judge everything that a file states, in the order of its lines; nothing is accepted yet."""
     pieces = Pieces(timeline, table)
+
+    def expect(one: Expect) -> Judgement:
+        return _unless_it_applies(one, circumstances) or judge_expect(one, pieces)
+
+    def forbid(one: Forbid) -> Judgement:
+        return _unless_it_applies(one, circumstances) or judge_forbid(one, pieces, findings)
+
     judged = [
-        *((ResultKind.EXPECT, one.line, one.text, judge_expect(one, pieces)) for one in expectations.expects),
-        *((ResultKind.FORBID, one.line, one.text, judge_forbid(one, pieces, findings)) for one in expectations.forbids),
+        *((ResultKind.EXPECT, one.line, one.text, expect(one)) for one in expectations.expects),
+        *((ResultKind.FORBID, one.line, one.text, forbid(one)) for one in expectations.forbids),
         *((ResultKind.LIMIT, one.line, one.text, judge_limit(one, pieces)) for one in expectations.limits),
     ]
     return tuple(
         ExpectationResult(kind, expectations.path, line, text, judgement.verdict, judgement.observed)
         for kind, line, text, judgement in sorted(judged, key=lambda one: one[1])
     )
+
+
+def _unless_it_applies(stated: Expect | Forbid, circumstances: Circumstances) -> Judgement | None:
+    """What to say of an expectation that is not meant for this trace, or perhaps not; ``None`` if it is."""
+    applies = circumstances.applies(stated.when)
+    if applies.holds is None:
+        return Judgement(Verdict.INCONCLUSIVE, f"whether it applies cannot be told: {applies.why}")
+    return None if applies.holds else Judgement(Verdict.SKIPPED, f"does not apply: {applies.why}")
 
 
 def _findings(timeline: Timeline, table: DispatchTable) -> tuple[Finding, ...]:
@@ -152,7 +173,7 @@ def _by_severity(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     return tuple(sorted(findings, key=lambda one: (order.index(one.severity), -(one.cost_ns or 0), one.code)))
 
 
-def _expected(finding: Finding, expectations: Expectations | None) -> Finding:
+def _expected(finding: Finding, expectations: Expectations | None, circumstances: Circumstances) -> Finding:
     """A finding that does not count: the file asks for what it reports, or for no policy but its own."""
     if expectations is None or finding.severity is not Severity.ERROR:
         return finding
@@ -164,7 +185,9 @@ def _expected(finding: Finding, expectations: Expectations | None) -> Finding:
             (
                 one.line
                 for one in expectations.expects
-                if _is_of_all_attention(one.wanted) and implementation in spelled_out(one.wanted.implementation)
+                if _is_of_all_attention(one.wanted)
+                and implementation in spelled_out(one.wanted.implementation)
+                and circumstances.applies(one.when).holds
             ),
             None,
         )
@@ -176,7 +199,7 @@ def _expected(finding: Finding, expectations: Expectations | None) -> Finding:
 
 def _is_of_all_attention(wanted: Wanted) -> bool:
     """A rule reports all calls at once, so an expectation of some of them cannot stand for the rest."""
-    return wanted.op == "attention" and wanted.stage is None and wanted.direction is None
+    return wanted.op == "attention" and wanted.stage is None and wanted.direction is None and not wanted.dtype
 
 
 def _weigh(
@@ -189,11 +212,20 @@ def _weigh(
     errors = [finding.title for finding in findings if finding.severity is Severity.ERROR]
     if expectations is None or not expectations.states_something:
         return (Verdict.FAIL, "; ".join(errors)) if errors else _without_errors(timeline, table)
+    skipped = sum(one.verdict is Verdict.SKIPPED for one in results)
+    if skipped == len(results):
+        return _nothing_applies(timeline, table, expectations, errors, results)
     verdict = worst([*(one.counts for one in results), *([Verdict.FAIL] if errors else [])])
     if verdict is Verdict.PASS:
         accepted = sum(one.accepted is not None for one in results)
-        text = f"all {len(results)} expectations hold" if len(results) > 1 else "the expectation holds"
-        return verdict, f"{text}, {accepted} of them only because they are accepted" if accepted else text
+        judged = len(results) - skipped
+        if skipped:
+            text = f"{judged} of {len(results)} expectations {'hold' if judged > 1 else 'holds'}"
+        else:
+            text = f"all {len(results)} expectations hold" if len(results) > 1 else "the expectation holds"
+        text += f", {accepted} of them only because they are accepted" if accepted else ""
+        left = f"{skipped} {'do' if skipped > 1 else 'does'} not apply to this trace" if skipped else ""
+        return verdict, f"{text}; {left}" if left else text
     parts = []
     decisive = [one for one in results if one.counts is verdict]
     if decisive:
@@ -212,6 +244,24 @@ def _weigh(
     return verdict, "; ".join(parts)
 
 
+def _nothing_applies(
+    timeline: Timeline,
+    table: DispatchTable,
+    expectations: Expectations,
+    errors: Sequence[str],
+    results: Sequence[ExpectationResult],
+) -> tuple[Verdict, str]:
+    """No expectation is meant for this trace: the built-in policy alone counts, and without it nothing was judged."""
+    first = results[0]
+    said = (
+        f"none of the {len(results)} expectations applies" if len(results) > 1 else "the expectation does not apply"
+    ) + f" to this trace ({first.path}:{first.line}: {first.observed})"
+    if expectations.policy is Policy.NONE:
+        return Verdict.INCONCLUSIVE, f"{said}, so nothing was judged"
+    verdict, summary = (Verdict.FAIL, "; ".join(errors)) if errors else _without_errors(timeline, table)
+    return verdict, f"{summary}; {said}"
+
+
 def _notes(
     accepts: Sequence[Accept], findings: Accepted[Finding], results: Accepted[ExpectationResult]
 ) -> tuple[str, ...]:
@@ -221,7 +271,7 @@ def _notes(
 def _without_errors(timeline: Timeline, table: DispatchTable) -> tuple[Verdict, str]:
     """The built-in policy where nothing slow is proven; what the file lost could hold the counter-example."""
     verdict, summary = _as_recorded(timeline, table)
-    doubt = incomplete(timeline)
+    doubt = incomplete(timeline) or hidden_in_graphs(timeline)
     if verdict is Verdict.PASS and doubt:
         return Verdict.INCONCLUSIVE, f"{summary}; but {doubt}"
     return verdict, summary

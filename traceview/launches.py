@@ -7,7 +7,7 @@ launch, and a launch whose work was not recorded stays what it is; both are coun
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -64,17 +64,35 @@ def graph_launch_ids(events: pl.DataFrame) -> pl.Series:
     return events.filter((pl.col("kind") == "api") & _named(events, GRAPH_LAUNCH_NAMES))["id"]
 
 
-def silent_graph_launches(events: pl.DataFrame) -> pl.Series:
-    """Ids of the graph launches to which no recorded device work is linked: what they ran is not in the file."""
+@dataclass(frozen=True, slots=True)
+class GraphReplays:
+    """The replays of captured graphs in a trace.
+
+    Attributes:
+        launched: Ids of the host calls that replay one.
+        silent: Those of them to which no recorded device work is linked: what they ran is not in the file.
+    """
+
+    launched: pl.Series
+    silent: pl.Series
+
+    @property
+    def under_recorded(self) -> bool:
+        """More replays are silent than the edge of a recording explains: idle time and absence prove nothing."""
+        return len(self.silent) > _SILENT_SHARE * len(self.launched)
+
+    @property
+    def words(self) -> str:
+        """How many are silent, to begin a sentence."""
+        return f"{len(self.silent):,} of {len(self.launched):,} graph launches have no recorded kernel"
+
+
+def graph_replays(events: pl.DataFrame) -> GraphReplays:
+    """The graph replays of linked events."""
     launched = graph_launch_ids(events)
     worked = pl.col("device").is_not_null() & pl.col("kind").is_in(list(schema.BUSY_KINDS))
-    owned = events.filter(worked)["launch_id"].drop_nulls().unique()
-    return launched.filter(~launched.is_in(owned.implode()))
-
-
-def too_many_silent(silent: int, launched: int) -> bool:
-    """More graph launches are silent than the edge of a recording explains, so idle time is not reliable."""
-    return silent > _SILENT_SHARE * launched
+    owned = events.select("launch_id", worked=worked).filter("worked")["launch_id"].drop_nulls().unique()
+    return GraphReplays(launched, launched.filter(~launched.is_in(owned.implode())))
 
 
 def _named(events: pl.DataFrame, pattern: str) -> pl.Expr:
@@ -123,6 +141,11 @@ def _launches(events: pl.DataFrame) -> tuple[NDArray[np.int32], int]:
     call_keys, work_keys = pairing.keys(
         [(_taken(events["process"], rows), _taken(events["correlation"], rows)) for rows in (calls, work)]
     )
+    answer = pairing.in_table(call_keys, work_keys)
+    if answer is not None:
+        found = answer >= 0
+        launch_id[work[found]] = calls[answer[found]]
+        return launch_id, 0
     # Rows are numbered by start, so among equal keys the calls stay in the order of time.
     order = np.argsort(call_keys, kind="stable")
     calls, call_keys = calls[order], call_keys[order]

@@ -6,7 +6,7 @@ needs several times the memory of the rows that it joins.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
+
+_SPOTS_PER_KEY: Final = 8
+"""Profilers count correlations up, so a table of all numbers in between is little larger than the calls are many."""
 
 
 def keys(
@@ -38,6 +41,29 @@ def keys(
     # Numbers too far apart to be packed beside the process: their places among the distinct ones are not.
     distinct = np.unique(np.concatenate(filled))
     return [process * len(distinct) + np.searchsorted(distinct, numbers) for process, numbers in sides]
+
+
+def in_table(known: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int32] | None:
+    """Where each wanted key is among the known ones, looked up in a table of all keys in between: no sort, no search.
+
+    Args:
+        known: Keys, at least one.
+        wanted: Keys to find.
+
+    Returns:
+        For each wanted key its index in ``known``, -1 if it is not there; ``None`` if a known key is there twice or
+        the keys lie too far apart for a table.
+    """
+    low, high = int(known.min()), int(known.max())
+    spots = high - low + 1
+    if spots > _SPOTS_PER_KEY * len(known) + (1 << 16):
+        return None
+    table = np.full(spots, -1, np.int32)
+    table[known - low] = np.arange(len(known), dtype=np.int32)
+    if np.count_nonzero(table >= 0) < len(known):
+        return None
+    inside = (wanted >= low) & (wanted <= high)
+    return np.where(inside, table[np.where(inside, wanted - low, 0)], np.int32(-1))
 
 
 def last_not_after(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from traceview.busy import DeviceBusy, busy
+from traceview.knowledge.architectures import architecture
 from traceview.steps import STEP_NAME
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class Device:
         compute_capability: ``"9.0"``; for AMD the gfx number's major and minor.
         rank: Rank of the file it comes from, if recorded.
         used: It did some work in the trace.
+        architecture: ``"sm90"``, ``"gfx942"``, if it can be told.
     """
 
     device: int
@@ -54,6 +56,7 @@ class Device:
     compute_capability: str | None
     rank: int | None
     used: bool
+    architecture: str | None = None
 
     @property
     def label(self) -> str:
@@ -195,6 +198,7 @@ def describe(timeline: Timeline) -> TraceInfo:
             else f"{row['compute_major']}.{row['compute_minor'] or 0}",
             rank=ranks.get(row["run"]),
             used=row["device"] in used,
+            architecture=architecture(row["vendor"], row["name"], row["compute_major"], row["compute_minor"]),
         )
         for row in timeline.devices.iter_rows(named=True)
     )

@@ -40,8 +40,8 @@ class SdpaExplainer:
 
     def __init__(self, timeline: Timeline, *, torch: str | None = None, cudnn: str | None = None) -> None:
         self._timeline = timeline
-        self._torch = torch or _recorded(timeline, "torch_version", "pytorch_version")
-        self._cudnn = cudnn or _recorded(timeline, "cudnn_version")
+        self._torch = torch or recorded_version(timeline, "torch_version", "pytorch_version")
+        self._cudnn = cudnn or recorded_version(timeline, "cudnn_version")
         self._signatures = {row["inputs"]: row for row in timeline.inputs.iter_rows(named=True)}
         self._devices = {row["device"]: row for row in timeline.devices.iter_rows(named=True)}
 
@@ -96,7 +96,7 @@ class SdpaExplainer:
                 minor=_agreed(row["compute_minor"] for row in used),
                 name=_agreed(row["name"] for row in used),
             )
-        if implementation == "cpu-flash" or _without_accelerator(self._timeline):
+        if implementation == "cpu-flash" or without_accelerator(self._timeline):
             return Device("cpu")
         return Device()
 
@@ -107,7 +107,7 @@ def _agreed(values: Iterable[_Value | None]) -> _Value | None:
     return distinct.pop() if len(distinct) == 1 else None
 
 
-def _without_accelerator(timeline: Timeline) -> bool:
+def without_accelerator(timeline: Timeline) -> bool:
     """Whether no file shows any sign of an accelerator.
 
     A Kineto file of a build for CUDA or ROCm names the versions of its runtime even if no kernel ran, so a file that
@@ -119,7 +119,7 @@ def _without_accelerator(timeline: Timeline) -> bool:
     )
 
 
-def _recorded(timeline: Timeline, *keys: str) -> str | None:
+def recorded_version(timeline: Timeline, *keys: str) -> str | None:
     """The version under one of ``keys`` that every file of the timeline states, if they agree on one number."""
     stated = {str(run.metadata[key]) for run in timeline.runs for key in keys if run.metadata.get(key)}
     text = stated.pop() if len(stated) == 1 else None

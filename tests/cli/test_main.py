@@ -7,11 +7,14 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from traceview import __version__
 from traceview.cli import command, report
+from traceview.cli import main as main_module
+from traceview.cli.encoding import PLAIN_FOR
 from traceview.cli.progress import Progress
 
 PROGRAM = [sys.executable, "-c", "import sys; from traceview.cli.main import main; sys.exit(main())"]
@@ -110,6 +113,23 @@ def test_any_terminal_encoding(encoding, form, samples):
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (1, b"")
     done.stdout.decode(encoding)
+
+
+def test_our_own_characters_have_a_stand_in_that_is_ascii(samples):
+    done = subprocess.run(
+        [*PROGRAM, "check-dispatch", str(samples / "flash-requested-math-ran.cuda-authored.json.gz")],
+        env=os.environ | {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+        capture_output=True, check=False,
+    )  # fmt: skip
+    assert b"6 x aten::scaled_dot_product_attention: an op that only this path" in done.stdout
+    assert b"?" not in done.stdout
+
+
+def test_every_character_that_we_write_has_a_stand_in():
+    folder = Path(main_module.__file__).parents[1]
+    written = {letter for file in folder.rglob("*.py") for letter in file.read_text("utf-8") if not letter.isascii()}
+    assert written - set(PLAIN_FOR) == set()
+    assert all(stand_in.isascii() for stand_in in PLAIN_FOR.values())
 
 
 def test_nothing_but_the_result_is_written(samples):

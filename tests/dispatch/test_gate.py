@@ -139,3 +139,25 @@ def test_graph_replays_that_are_not_recorded_prove_no_absence() -> None:
         "and what ran inside could hold a counter-example"
     )
     assert judged(*flash_call(0, 1), replay, kernel(GEMM, 200, 210, 3)).verdict is Verdict.PASS
+
+
+def block(at: float, dur: float, corr: int) -> list[Event]:
+    """A replay that is recorded as one opaque block."""
+    return [launch(at, corr, name="cudaGraphLaunch"), kernel("CUDA Graph", at + 2, at + 2 + dur, corr, kind="graph")]
+
+
+def test_much_time_in_opaque_graphs_proves_no_absence() -> None:
+    result = judged(*flash_call(0, 1), *block(200, 90, 2))
+    assert (result.verdict, result.exit_code) == (Verdict.INCONCLUSIVE, ExitCode.INCONCLUSIVE)
+    assert result.summary == (
+        "every attention call ran fused (1 flash-2); but 90.0 % of device time is in graphs recorded as one opaque "
+        "block, and what ran inside could hold a counter-example"
+    )
+    # What is proven stays proven.
+    assert judged(*MATH, *block(200, 90, 2)).verdict is Verdict.FAIL
+
+
+def test_up_to_a_twentieth_in_opaque_graphs_changes_nothing() -> None:
+    calls = [event for n in range(19) for event in flash_call(1000 * n, n + 1)]
+    assert judged(*calls, *block(50_000, 10, 99)).verdict is Verdict.PASS
+    assert judged(*calls, *block(50_000, 11, 99)).verdict is Verdict.INCONCLUSIVE

@@ -7,11 +7,12 @@ import random
 
 import pytest
 
-torch = pytest.importorskip("torch")
+from live_frameworks import live
+from traceview import load
+from traceview.dispatch import dispatch_table
+from traceview.eligibility import Device, explain, read_call
 
-from traceview import load  # noqa: E402
-from traceview.dispatch import dispatch_table  # noqa: E402
-from traceview.eligibility import Device, explain, read_call  # noqa: E402
+torch = live("torch")
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 

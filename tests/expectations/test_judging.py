@@ -295,3 +295,25 @@ def test_a_file_that_is_cut_off_proves_no_absence(text, events, whole, cut, writ
     complete = timeline(*events)
     assert check(complete, expectations).verdict is whole
     assert check(replace(complete, report=ImportReport(truncated=True)), expectations).verdict is cut
+
+
+BLOCK = [launch(3e6, 90, name="cudaGraphLaunch"), kernel("CUDA Graph", 3e6 + 2, 3e6 + 1002, 90, kind="graph")]
+"""A millisecond in a replay that is recorded as one opaque block, beside three of attention."""
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        (expect(op="attention", implementation="fused"), "inconclusive"),
+        (expect(op="attention", implementation="fused", min_share=0.7), "pass"),
+        (expect(op="attention", implementation="fused", min_share=0.8), "inconclusive"),
+        (expect(op="attention", implementation="cudnn"), "fail"),
+        (expect(op="attention", min_count=3), "pass"),
+        (expect(op="gemm", min_count=1), "inconclusive"),
+        ('[[forbid]]\nimplementation = "math"\n', "inconclusive"),
+        ('[[forbid]]\nrule = "TV202"\n', "inconclusive"),
+        ('[[forbid]]\nimplementation = "flash"\n', "fail"),
+    ],
+)
+def test_an_opaque_graph_could_be_anything(judge, text, verdict):
+    assert [one for one, _ in judge(text, *CALLS, *BLOCK)] == [verdict]

@@ -98,7 +98,7 @@ MISTAKES = [
     # Unknown keys.
     ("expects = 1", '2: unknown key "expects" at the top of the file. Did you mean "expect"?'),
     ('[[expect]]\nop = "gemm"\nmin_count = 1\nstag = "x"', '5: unknown key "stag" in [[expect]]. Did you mean "stage"?'),
-    (GOOD + "zzz = 1", '5: unknown key "zzz" in [[expect]]. Known: op, stage, direction, implementation, provider, tensor_core, precision, min_share, min_count.'),
+    (GOOD + "zzz = 1", '5: unknown key "zzz" in [[expect]]. Known: op, stage, direction, implementation, provider, tensor_core, precision, min_share, min_count, when.'),
     ("[context]\ntorhc = '2'", '3: unknown key "torhc" in [context]. Did you mean "torch"?'),
     ("[limits]\nrecompile_after_warmup = 0", '3: unknown key "recompile_after_warmup" in [limits]. Did you mean "recompiles_after_warmup"?'),
     # Unknown words.

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-import warnings
 from pathlib import Path
 
 import pytest
 
+from live_frameworks import live
 from traceview.pytest_plugin import DispatchInconclusiveWarning
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # What PyTorch says when it is imported is no matter of these tests.
-    torch = pytest.importorskip("torch", exc_type=ImportError)
+torch = live("torch")
 
 sdpa = torch.nn.functional.scaled_dot_product_attention
 FLASH = {"expect": [{"op": "attention", "implementation": "cpu-flash"}]}

@@ -215,6 +215,16 @@ def test_full_names(trace, summary, text):
     assert FLASH in text(lambda page: write_kernel_report(result, KERNELS, page, full_names=True))
 
 
+def test_full_names_of_megabytes_lose_their_middle(trace, summary, text):
+    long = (replace(KERNELS[0], name="a" * 3_000_000 + "\x1b"), replace(KERNELS[1], name="b" * 8_192))
+    result = KernelReport(trace, 10, 10, long, long, summary, ())
+    shown = text(lambda page: write_kernel_report(result, long, page, full_names=True))
+    assert max(map(len, shown.splitlines())) < 8_300
+    assert "b" * 8_192 in shown
+    assert "aaa...aaa" in shown
+    assert "1 name of more than 8,192 characters: --format json has them whole." in shown
+
+
 def dispatch(op="aten::scaled_dot_product_attention", implementation="flash-2", verdict="ok", **more):
     facts = {
         "op": op, "family": "attention", "implementation": implementation, "provider": "pytorch", "direction": "forward", "stage": None,
@@ -271,6 +281,47 @@ Other device work
 0 errors, 0 warnings, 24 attention calls, exit code 0
 """
     )
+
+
+def test_shares_of_the_span_stand_beside_those_of_the_busy_time(trace, summary, text):
+    idle = replace(table(dispatch(), GEMM), span_ns=90_766_000)
+    result = CheckResult(Verdict.PASS, "every attention call ran fused (24 flash-2)", idle, (FINDING,))
+    shown = text(lambda page: write_check(result, trace, summary, page, code=ExitCode.OK, limit=12))
+    assert "at most 2.723 ms can be saved, 6.0 % of the busy time, 3.0 % of the span\n" in shown
+    assert (
+        shown[shown.index("Attention calls") : shown.index("0 errors" if "0 errors" in shown else "1 error")]
+        == """\
+Attention calls
+  verdict  calls  device ms  of busy  of span  implementation     known by  inputs
+  aten::scaled_dot_product_attention
+  ok          24      2.723    6.0 %    3.0 %  flash-2 (pytorch)  kernel    [16,16,559,64] bf16
+  24 x  pytorch_flash::flash_fwd_kernel<Flash_fwd_kernel_traits<...>, false>, 2.723 ms
+
+Other device work
+  kernels  device ms  of busy  of span  family/implementation  op and inputs, or kernel
+       24      9.000   20.0 %    9.9 %  gemm                   mm
+
+  of busy: of 45.38 ms in which the devices worked, 50.0 % of their span (first to last work).
+
+"""
+    )
+
+
+def test_a_share_of_the_span_never_takes_the_room_of_the_inputs(trace, summary, text):
+    idle = replace(
+        table(
+            dispatch(
+                implementation="math",
+                inputs={"dims": "[[1, 16, 4096, 64], [1, 4, 4096, 64]]", "dtypes": '["float", "float"]'},
+            )
+        ),
+        span_ns=90_766_000,
+    )
+    result = CheckResult(Verdict.PASS, "fine", idle, ())
+    for width, column in ((97, False), (120, True)):
+        shown = text(lambda page: write_check(result, trace, summary, page, code=ExitCode.OK, limit=12), width=width)
+        assert "[1,16,4096,64] [1,4,4096,64] fp32" in shown
+        assert ("of span" in shown) is column
 
 
 def test_check_fails(trace, summary, text):

@@ -5,13 +5,17 @@ from __future__ import annotations
 import ast
 import pkgutil
 import re
+from importlib import import_module
+from inspect import signature
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 import traceview.rules
+from traceview.findings import Severity
 from traceview.rules import catalogue
-from traceview.rules.base import HEADINGS, Rule
+from traceview.rules.base import HEADINGS, Rule, rule_of
 
 
 @pytest.mark.parametrize("rule", catalogue.RULES, ids=lambda rule: rule.code)
@@ -69,5 +73,21 @@ def test_has_its_three_tests(module: str) -> None:
 
 
 def test_every_rule_file_is_in_the_catalogue() -> None:
-    listed = sorted(f"{rule.code.lower()}_{rule.name.replace('-', '_')}" for rule in catalogue.RULES)
-    assert listed == MODULES
+    files = sorted(file.stem for file in Path(traceview.rules.__file__).parent.glob("tv[0-9]*.py"))
+    listed = [f"{rule.code.lower()}_{rule.name.replace('-', '_')}" for rule in catalogue.RULES]
+    assert listed == files == MODULES
+    assert len(listed) > 40
+
+
+def test_a_file_that_is_not_named_after_its_rule_is_refused() -> None:
+    module = ModuleType("traceview.rules.tv999_other")
+    module.__dict__.update(CODE="TV999", NAME="this-one", SEVERITY=Severity.INFO, check=lambda _: ())
+    with pytest.raises(TypeError, match=r"must be tv999_this_one\.py"):
+        rule_of(module)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_states_what_a_rule_states(module: str) -> None:
+    loaded = import_module(f"traceview.rules.{module}")
+    assert isinstance(loaded.SEVERITY, Severity)
+    assert list(signature(loaded.check).parameters) == ["facts"]

@@ -125,3 +125,14 @@ def test_graph_replays_that_leave_nothing_are_noted_apart_from_lost_launches() -
     assert notes(t)["graph-without-work"].startswith("2 of 3 launches have no device event in the file")
     both = timeline(*replays, launch(4, 3), launch(6, 4), kernel("k", 7, 8, 4))
     assert notes(both)["launch-without-work"].startswith("3 of 4 launches")
+
+
+def test_the_replays_of_graphs_and_those_that_leave_nothing() -> None:
+    calls = [launch(20 * at, at + 1, name="cudaGraphLaunch") for at in range(3)]
+    replays = launches.graph_replays(timeline(*calls, kernel("a", 5, 9, 1), kernel("b", 50, 60, 3)).events)
+    assert (replays.launched.to_list(), replays.silent.to_list()) == ([0, 2, 3], [2])
+    assert replays.under_recorded
+    assert replays.words == "1 of 3 graph launches have no recorded kernel"
+    every = launches.graph_replays(timeline(calls[0], kernel("a", 5, 9, 1)).events)
+    assert not every.under_recorded
+    assert not launches.graph_replays(timeline().events).under_recorded

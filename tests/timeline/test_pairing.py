@@ -34,3 +34,15 @@ def test_the_last_place_not_after_a_moment(stretches):
     for place, begin, end, moment in zip(found, first, stop, moments, strict=True):
         fitting = [index for index in range(begin, end) if times[index] <= moment]
         assert place == (fitting[-1] if fitting else begin)
+
+
+@given(st.lists(st.integers(-40, 40), min_size=1, unique=True), st.lists(st.one_of(st.integers(-50, 50), INT64)))
+def test_a_table_finds_each_key_or_says_that_it_is_not_there(known, wanted):
+    found = pairing.in_table(np.array(known, np.int64), np.array(wanted, np.int64))
+    assert found is not None
+    assert found.tolist() == [known.index(key) if key in known else -1 for key in wanted]
+
+
+def test_a_table_does_not_answer_for_a_key_that_is_there_twice_nor_for_keys_far_apart():
+    assert pairing.in_table(np.array([4, 7, 4]), np.array([7])) is None
+    assert pairing.in_table(np.array([0, 1 << 40]), np.array([0])) is None

@@ -34,7 +34,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=positive,
         help=f"list at most N kernels (default: {DEFAULT_LIMIT} as text, all as JSON)",
     )
-    parser.add_argument("--full-names", action="store_true", help="do not shorten kernel names")
+    parser.add_argument(
+        "--full-names", action="store_true", help="do not shorten kernel names of up to 8,192 characters"
+    )
 
 
 def run(options: argparse.Namespace) -> Answer:

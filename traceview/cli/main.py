@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from traceview import __version__
+from traceview.cli.encoding import tolerate
 from traceview.errors import ExitCode, TraceviewError
 
 if TYPE_CHECKING:
@@ -55,9 +56,7 @@ def _main(arguments: Sequence[str] | None) -> int:
         _complain("stdout is closed, so there is nowhere to write the result.")
         return ExitCode.CANNOT_RUN
     for stream in (sys.stdout, sys.stderr):
-        # A terminal that cannot show a character shows a stand-in; it is no reason to fail.
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")
+        tolerate(stream)
     commands = [cast("Command", import_module(f"traceview.cli.{module}")) for module in COMMANDS]
     parser = build_parser(commands)
     options = parser.parse_args(arguments)

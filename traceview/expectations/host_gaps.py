@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from traceview import intervals
-from traceview.launches import graph_launch_ids, silent_graph_launches, too_many_silent
+from traceview.launches import graph_replays
 from traceview.timeline import Trust
 
 if TYPE_CHECKING:
@@ -63,10 +63,9 @@ def steady_idle(timeline: Timeline, steady: SteadyState | None) -> list[SteadyId
 
 def why_unreliable(timeline: Timeline) -> str | None:
     """Why a device that looks idle may have worked, or the other way round; ``None`` if nothing speaks for that."""
-    events = timeline.events
-    launched, silent = len(graph_launch_ids(events)), len(silent_graph_launches(events))
-    if too_many_silent(silent, launched):
-        return f"{silent:,} of {launched:,} graph launches have no recorded kernel, so their time looks idle"
+    replays = graph_replays(timeline.events)
+    if replays.under_recorded:
+        return f"{replays.words}, so their time looks idle"
     if timeline.device_work.filter(pl.col("kind") == "graph").height:
         return "graphs are recorded as opaque blocks, so idle time inside them cannot be seen"
     notes = [note.text for note in timeline.report.notes if note.kind in _LOSSES and note.trust is not Trust.GOOD]

@@ -7,7 +7,7 @@ that for a violation, the upper one for agreement. Pass and fail need both bound
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
@@ -29,8 +29,9 @@ from traceview.expectations.pieces import (
 from traceview.expectations.vocabulary import FAMILIES
 from traceview.expectations.words import calls, time
 from traceview.kernels import Family
-from traceview.launches import graph_launch_ids, silent_graph_launches, too_many_silent
+from traceview.launches import graph_replays
 from traceview.quantities import percent
+from traceview.rules.device_work import union_ns
 from traceview.timeline import Trust
 
 if TYPE_CHECKING:
@@ -85,10 +86,10 @@ def judge_expect(expect: Expect, pieces: Pieces) -> Judgement:
     split = split_scope(scope, wanted)
     verdict = Verdict.PASS
     words: list[str] = []
-    if wanted.demands or wanted.direction:
+    if wanted.demands or wanted.direction or wanted.dtype:
         verdict, words = _judge_share(expect, split, suspects if blind else [])
     if expect.min_count is not None:
-        count_verdict, count_words = _judge_count(expect.min_count, scope, suspects if blind else [])
+        count_verdict, count_words = _judge_count(expect, scope, suspects if blind else [])
         verdict = worst([verdict, count_verdict])
         words.append(count_words)
     words += _remarks(scope, suspects)
@@ -149,13 +150,26 @@ def incomplete(timeline: Timeline) -> str | None:
         return "the file is cut off, and the missing part could hold a counter-example"
     if report.trust is Trust.POOR:
         return "the import lost too much to conclude from what is left (see the import report)"
-    silent, replays = len(silent_graph_launches(timeline.events)), len(graph_launch_ids(timeline.events))
-    if too_many_silent(silent, replays):
-        return (
-            f"{silent:,} of {replays:,} graph launches have no recorded kernel, "
-            "and what ran inside could hold a counter-example"
-        )
+    replays = graph_replays(timeline.events)
+    if replays.under_recorded:
+        return f"{replays.words}, and what ran inside could hold a counter-example"
     return None
+
+
+def hidden_in_graphs(timeline: Timeline) -> str | None:
+    """Why absence proves nothing where graphs are recorded as opaque blocks; ``None`` below :data:`BLIND_SHARE`.
+
+    Expectations need not ask: for them such a block is work that no signature knows, which enters their bounds.
+    """
+    work = timeline.device_work
+    opaque_ns = union_ns(work.filter(pl.col("kind") == "graph"))
+    busy_ns = union_ns(work) if opaque_ns else 0
+    if opaque_ns <= BLIND_SHARE * busy_ns:
+        return None
+    return (
+        f"{percent(opaque_ns / busy_ns)} of device time is in graphs recorded as one opaque block, "
+        "and what ran inside could hold a counter-example"
+    )
 
 
 def least_share(split: Split) -> float:
@@ -168,8 +182,12 @@ def least_share(split: Split) -> float:
 def split_scope(scope: Iterable[Piece], wanted: Wanted) -> Split:
     """Cut a scope into what has the properties that are wanted, what has not, and what the trace does not tell."""
     split = Split([], [], [])
+    demands = replace(wanted, dtype=())
     for piece in scope:
-        answer = satisfies(piece, wanted, proven=True)
+        answer = satisfies(piece, demands, proven=True)
+        if answer is False and wanted.dtype and piece.dtype is None:
+            # It may be of another type, and then nothing is asked of it. What is as wanted is so in either case.
+            answer = None
         (split.good if answer else split.untold if answer is None else split.bad).append(piece)
     return split
 
@@ -221,8 +239,11 @@ def _judge_share(expect: Expect, split: Split, suspects: Sequence[Piece]) -> tup
     return verdict, words
 
 
-def _judge_count(least: int, scope: Sequence[Piece], suspects: Sequence[Piece]) -> tuple[Verdict, str]:
-    certain = [piece for piece in scope if not piece.is_inferred]
+def _judge_count(expect: Expect, scope: Sequence[Piece], suspects: Sequence[Piece]) -> tuple[Verdict, str]:
+    least = expect.min_count or 1
+    certain = [
+        piece for piece in scope if not piece.is_inferred and (piece.dtype is not None or not expect.wanted.dtype)
+    ]
     proven = sum(piece.count for piece in certain)
     possible = sum(piece.count for piece in (*scope, *suspects))
     asked = f"at least {least:,} asked"
@@ -243,6 +264,10 @@ def _nothing(expect: Expect, pieces: Pieces, suspects: Sequence[Piece]) -> Judge
     if suspects:
         could = f"{words}, but {_groups(suspects, _device_time)} could be: {_why_untold(suspects, expect.wanted)}"
         return Judgement(Verdict.INCONCLUSIVE, could)
+    others = pieces.in_scope(replace(expect.wanted, dtype=()))
+    if others and not incomplete(pieces.timeline):
+        types = ", ".join(sorted({piece.dtype for piece in others if piece.dtype}))
+        return Judgement(Verdict.SKIPPED, f"does not apply: the trace shows no {expect.wanted.scope}, only {types}")
     if expect.min_count is None:
         return Judgement(Verdict.INCONCLUSIVE, f"{words} (with min_count = 1 this would fail)")
     doubt = incomplete(pieces.timeline)
@@ -266,7 +291,7 @@ def _judge_rule(code: str, pieces: Pieces, findings: Sequence[Finding]) -> Judge
         return Judgement(Verdict.FAIL, titles)
     if found:
         return Judgement(Verdict.INCONCLUSIVE, f"inferred, not proven: {titles}")
-    unseen = _nothing_recorded(pieces) or incomplete(pieces.timeline)
+    unseen = _nothing_recorded(pieces) or incomplete(pieces.timeline) or hidden_in_graphs(pieces.timeline)
     if unseen:
         return Judgement(Verdict.INCONCLUSIVE, f"{code} found nothing; {unseen}")
     return Judgement(Verdict.PASS, f"{code} found nothing")
@@ -329,6 +354,7 @@ def _why_untold(pieces: Sequence[Piece], wanted: Wanted) -> str:
             piece.family == Family.UNKNOWN.value or (piece.kernel is None and piece.implementation == "unknown")
             for piece in pieces
         ),
+        "the type of the inputs is not recorded": bool(wanted.dtype) and any(piece.dtype is None for piece in pieces),
         "the op is not recorded": any(piece.row.op is None and piece.kernel is not None for piece in pieces),
     }
     found = [reason for reason, holds in reasons.items() if holds]

@@ -16,6 +16,8 @@ class Verdict(StrEnum):
     PASS = "pass"  # noqa: S105 - a verdict, not a password
     FAIL = "fail"
     INCONCLUSIVE = "inconclusive"
+    SKIPPED = "skipped"
+    """Only of one expectation: its ``when`` does not hold for this trace. A check is never skipped."""
 
 
 class Policy(StrEnum):
@@ -39,6 +41,7 @@ class Wanted:
         provider: Accepted providers; empty for any.
         tensor_core: Whether matrix work must, or must not, run on tensor cores; ``None`` for either.
         precision: Accepted precisions; empty for any.
+        dtype: Only work that was asked for with inputs of these types, empty for all. It narrows, it demands nothing.
     """
 
     op: str | None = None
@@ -48,11 +51,17 @@ class Wanted:
     provider: tuple[str, ...] = ()
     tensor_core: bool | None = None
     precision: tuple[str, ...] = ()
+    dtype: tuple[str, ...] = ()
 
     @property
     def scope(self) -> str:
         """The work in words, e.g. ``attention backward in decode*``."""
-        parts = [self.op or "", self.direction or "", f"in {self.stage}" if self.stage else ""]
+        parts = [
+            " or ".join(self.dtype),
+            self.op or "",
+            self.direction or "",
+            f"in {self.stage}" if self.stage else "",
+        ]
         return " ".join(part for part in parts if part)
 
     @property
@@ -69,6 +78,32 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
+class When:
+    """For which traces an expectation is meant. Empty parts hold always.
+
+    Attributes:
+        torch: Comparisons with the PyTorch version, e.g. ``">=2.9, <2.11"``.
+        cudnn: The same for cuDNN.
+        cuda: The same for the CUDA runtime.
+        arch: Globs of architecture names, e.g. ``"sm90"``, ``"gfx9*"``.
+        gpu: Globs of product names, e.g. ``"*H100*"``.
+    """
+
+    torch: str | None = None
+    cudnn: str | None = None
+    cuda: str | None = None
+    arch: tuple[str, ...] = ()
+    gpu: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """In words, to follow an expectation; empty if it holds always."""
+        parts = [f"{key} {value}" for key in ("torch", "cudnn", "cuda") if (value := getattr(self, key))]
+        parts += [f"{key} {' or '.join(value)}" for key in ("arch", "gpu") if (value := getattr(self, key))]
+        return f" (when {', '.join(parts)})" if parts else ""
+
+
+@dataclass(frozen=True, slots=True)
 class Expect:
     """One ``[[expect]]``.
 
@@ -77,12 +112,14 @@ class Expect:
         wanted: Which work, and what must hold of it.
         min_share: Least share of that work's time for which it must hold, above 0 and at most 1.
         min_count: Least number of calls that must occur; ``None``: it need not occur.
+        when: For which traces it is meant.
     """
 
     line: int
     wanted: Wanted
     min_share: float = 1.0
     min_count: int | None = None
+    when: When = When()
 
     @property
     def text(self) -> str:
@@ -92,7 +129,7 @@ class Expect:
             demands.append(f"for at least {self.min_share:.6g} of its time")
         if self.min_count is not None:
             demands.append(f"at least {self.min_count} call{'s' if self.min_count > 1 else ''}")
-        return f"{self.wanted.scope}: {', '.join(demands)}"
+        return f"{self.wanted.scope}: {', '.join(demands)}{self.when.text}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,16 +141,22 @@ class Forbid:
         wanted: Which work.
         kernel: Glob of kernel names, ``None`` for any.
         rule: Code of a rule that must find nothing, instead of everything else.
+        when: For which traces it is meant.
     """
 
     line: int
     wanted: Wanted
     kernel: str | None = None
     rule: str | None = None
+    when: When = When()
 
     @property
     def text(self) -> str:
         """The prohibition in one line."""
+        return f"{self._work}{self.when.text}"
+
+    @property
+    def _work(self) -> str:
         if self.rule:
             return f"forbid rule {self.rule}"
         kernel = [f"kernel {self.kernel}"] if self.kernel else []

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from traceview.attention import UNTOLD, Attribution, Evidence
+from traceview.expectations.input_types import input_dtype
 from traceview.expectations.vocabulary import FAMILIES, all_implementations, implementations, spelled_out
 from traceview.kernels import Family, Role, identify, normalise
 
@@ -47,6 +48,7 @@ class Piece:
         device_ns: Device time, ns.
         tensor_core: Whether its matrix work runs on tensor cores, ``None`` if not known.
         precision: Precision of its matrix work's inputs, ``None`` if not known.
+        dtype: Type of the inputs with which its op was called, ``None`` if not known.
     """
 
     row: Dispatch
@@ -60,6 +62,7 @@ class Piece:
     device_ns: int
     tensor_core: bool | None
     precision: str | None
+    dtype: str | None
 
     @property
     def is_inferred(self) -> bool:
@@ -125,7 +128,7 @@ class Pieces:
     def in_scope(self, wanted: Wanted) -> list[Piece]:
         """The pieces that an expectation is about: of a family its main kernels, of an op its matrix work, if any.
 
-        Stage and direction are looked at; a piece whose direction is not told is in.
+        Stage, direction and type of inputs are looked at; a piece of which the latter two are not told is in.
         """
         if wanted.op in FAMILIES:
             source = self.calls if wanted.op == "attention" else self.kernels
@@ -179,6 +182,7 @@ class Pieces:
             device_ns=row.device_ns,
             tensor_core=witness["tensor_core"],
             precision=witness["precision"],
+            dtype=input_dtype(row, witness["precision"]),
         )
 
     def _kernel(self, row: Dispatch, name: str, count: int, device_ns: int) -> Piece:
@@ -195,6 +199,7 @@ class Pieces:
             device_ns=device_ns,
             tensor_core=fact["tensor_core"],
             precision=fact["precision"],
+            dtype=input_dtype(row, fact["precision"]),
         )
 
     def _identify(self) -> dict[str, dict[str, Any]]:
@@ -233,6 +238,7 @@ def satisfies(piece: Piece, wanted: Wanted, *, proven: bool) -> bool | None:
         _is_one_of(piece.provider, wanted.provider),
         True if wanted.tensor_core is None else _equal(piece.tensor_core, wanted.tensor_core),
         _is_one_of(piece.precision, wanted.precision),
+        _is_one_of(piece.dtype, wanted.dtype),
         _has_direction(piece, wanted.direction),
     ]
     return all_of(answers)
@@ -276,8 +282,10 @@ def _has_direction(piece: Piece, wanted: str | None) -> bool | None:
 
 
 def in_place(piece: Piece, wanted: Wanted) -> bool:
-    """The piece lies in the stage, and is of the direction if that is told."""
+    """The piece lies in the stage, and is of the direction and the type of inputs if those are told."""
     if wanted.stage is not None and not (piece.row.stage and fnmatchcase(piece.row.stage, wanted.stage)):
+        return False
+    if wanted.dtype and piece.dtype is not None and piece.dtype not in wanted.dtype:
         return False
     return wanted.direction is None or piece.row.family != "attention" or piece.row.direction == wanted.direction
 

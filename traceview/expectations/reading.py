@@ -6,13 +6,16 @@ of a file are said at once, each with its line.
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from datetime import date
 from typing import TYPE_CHECKING, Any, Final
 
 from traceview.attention import Attribution
+from traceview.expectations.circumstances import bounds
 from traceview.expectations.limits import LIMITS
 from traceview.expectations.lines import places_of
-from traceview.expectations.model import Accept, Context, Expect, Expectations, Forbid, Limit, Policy, Wanted
+from traceview.expectations.model import Accept, Context, Expect, Expectations, Forbid, Limit, Policy, Wanted, When
 from traceview.expectations.tables import Problems, Table, parse, toml_values
 from traceview.expectations.versions import is_version
 from traceview.expectations.vocabulary import (
@@ -23,6 +26,7 @@ from traceview.expectations.vocabulary import (
     precisions,
     providers,
 )
+from traceview.knowledge.dtypes import FLOATING
 from traceview.rules.catalogue import RULES, find_rule
 
 if TYPE_CHECKING:
@@ -31,6 +35,7 @@ if TYPE_CHECKING:
 SCHEMA: Final = 1
 _GLOB: Final = frozenset("*?[")
 _DIRECTIONS: Final = ("forward", "backward")
+_ARCHITECTURE: Final = re.compile(r"(sm|gfx)[\d*?\[]|[*?\[]")
 
 
 def read_expectations(path: str) -> Expectations:
@@ -168,10 +173,36 @@ def _check_op(table: Table, op: str) -> None:
         table.problem(f'op cannot be "{op}". Families: {", ".join(FAMILIES)}.', "op")
 
 
+def _when(table: Table | None) -> tuple[When, tuple[str, ...]]:
+    """For which traces, and for which types of inputs."""
+    if table is None:
+        return When(), ()
+    versions = {key: table.text(key) for key in ("torch", "cudnn", "cuda")}
+    for key, text in versions.items():
+        if text is not None and bounds(text) is None:
+            table.problem(f'{key} must be a version or comparisons, "2.9" or ">=2.9, <2.11", not "{text[:40]}".', key)
+    arch = tuple(name.lower().replace("sm_", "sm") for name in table.globs("arch"))
+    for at, name in enumerate(arch):
+        if not _ARCHITECTURE.match(name):
+            table.problem(
+                f'arch cannot be "{name[:40]}": write "sm90", "gfx942", or a glob such as "sm9*". '
+                'A product is gpu = "*H100*".',
+                "arch",
+                at,
+            )
+    when = When(**versions, arch=arch, gpu=table.globs("gpu"))
+    dtype = table.texts("dtype", FLOATING)
+    table.no_more()
+    if not table.values:
+        table.problem("when is empty. Add torch, cudnn, cuda, arch, gpu or dtype, or remove it.")
+    return when, dtype
+
+
 def _expect(table: Table) -> Expect:
     wanted = _wanted(table)
     min_share = table.share("min_share", zero=False)
     min_count = table.count("min_count", least=1)
+    when, dtype = _when(table.table("when"))
     table.no_more()
     if not table.has("op"):
         table.problem('[[expect]] needs op: a family such as "attention", an op name, or a glob of op names.')
@@ -182,13 +213,14 @@ def _expect(table: Table) -> Expect:
         table.problem(
             "[[expect]] says nothing to check. Add implementation, provider, tensor_core, precision or min_count."
         )
-    return Expect(table.line, wanted, 1.0 if min_share is None else min_share, min_count)
+    return Expect(table.line, replace(wanted, dtype=dtype), 1.0 if min_share is None else min_share, min_count, when)
 
 
 def _forbid(table: Table) -> Forbid:
     wanted = _wanted(table)
     kernel = table.text("kernel")
     rule = _rule(table)
+    when, dtype = _when(table.table("when"))
     table.no_more()
     others = [
         key
@@ -197,9 +229,11 @@ def _forbid(table: Table) -> Forbid:
     ]
     if table.has("rule") and others:
         table.problem(f"rule stands alone: a finding cannot be narrowed by {others[0]}.", others[0])
+    elif table.has("rule") and dtype:
+        table.problem("rule stands alone: a finding cannot be narrowed by dtype.", "when")
     elif not table.has("rule") and not set(others) - {"direction", "stage"}:
         table.problem("[[forbid]] needs implementation, op, kernel, provider, tensor_core, precision or rule.")
-    return Forbid(table.line, wanted, kernel, rule)
+    return Forbid(table.line, replace(wanted, dtype=dtype), kernel, rule, when)
 
 
 def _rule(table: Table) -> str | None:

@@ -170,9 +170,10 @@ class Table:
         """Line of the header."""
         return self.place.line
 
-    def problem(self, text: str, key: str | None = None) -> None:
-        """Note a problem with a key, or with the whole table."""
-        self.problems.add(self.place.at(key) if key else self.line, text)
+    def problem(self, text: str, key: str | None = None, at: int | None = None) -> None:
+        """Note a problem with a key (or with one element of its list), or with the whole table."""
+        path = [part for part in (key, at) if part is not None]
+        self.problems.add(self.place.at(*path) if key else self.line, text)
 
     def text(self, key: str, *, known: Collection[str] | None = None) -> str | None:
         """A text that is not empty; one of ``known`` if given. ``None`` if absent or wrong."""
@@ -204,6 +205,17 @@ class Table:
                 self.problems.add(line, unknown_word(part, key, known))
             else:
                 good.append(part)
+        return tuple(dict.fromkeys(good))
+
+    def globs(self, key: str) -> tuple[str, ...]:
+        """One text or a list of them, of any words; empty if absent or wrong."""
+        value = self._take(key)
+        if value is None:
+            return ()
+        parts = value if isinstance(value, list) else [value]
+        good = [part for part in parts if isinstance(part, str) and part.strip()]
+        if not parts or len(good) < len(parts):
+            self.problem(f"{key} must be a text or a list of texts, none of them empty.", key)
         return tuple(dict.fromkeys(good))
 
     def flag(self, key: str) -> bool | None:

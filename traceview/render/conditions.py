@@ -86,6 +86,9 @@ def _devices(devices: tuple[Device, ...]) -> str:
 
 def _product(device: Device) -> str:
     name = device.name or "name not recorded"
+    if device.vendor == "amd":
+        # What a trace calls compute capability lacks the stepping on AMD: 9.0 is four architectures.
+        return name if device.architecture == name else f"{name}, {device.architecture or 'architecture not recorded'}"
     if device.compute_capability is None:
         return name
     return f"{name}, compute capability {device.compute_capability}"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.text import Text
 
+from traceview.knowledge.dtypes import short_dtype
 from traceview.render.conditions import write_conditions
 from traceview.render.names import kernel_names
 from traceview.render.page import Column, Page
@@ -16,7 +17,7 @@ from traceview.render.why import write_why
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from traceview.dispatch import Dispatch
+    from traceview.dispatch import Dispatch, DispatchTable
     from traceview.errors import ExitCode
     from traceview.expectations.model import ExpectationResult
     from traceview.findings import Finding
@@ -27,6 +28,7 @@ STYLES: Final = {
     "pass": "bold green",
     "fail": "bold red",
     "inconclusive": "bold yellow",
+    "skipped": "dim",
     "slow": "red",
     "unknown": "yellow",
     "ok": "",
@@ -61,11 +63,11 @@ def write_check(
     for note in result.notes:
         page.bullet(note)
     for finding in result.findings:
-        _write_finding(page, finding, result.table.busy_ns)
+        _write_finding(page, finding, result.table)
     attention = result.table.attention
     if attention:
         page.heading("Attention calls")
-        _write_attention(page, attention[:limit])
+        _write_attention(page, attention[:limit], result.table)
         if len(attention) > limit:
             page.remark(f"{counted(len(attention) - limit, 'more row')}: --limit {len(attention)} shows all.")
         _write_kernels(page, attention)
@@ -73,11 +75,17 @@ def write_check(
     others = [row for row in result.table.dispatches if row.family != "attention"]
     if others:
         page.heading("Other device work")
-        _write_others(page, others[:OTHER_ROWS])
+        _write_others(page, others[:OTHER_ROWS], result.table)
         if len(others) > OTHER_ROWS:
             rest = others[OTHER_ROWS:]
             share = sum(row.share or 0.0 for row in rest)
             page.remark(f"{counted(len(rest), 'more row')} with {percent(share)} together: --format json lists all.")
+    if result.table.dispatches and result.table.span_ns > result.table.busy_ns > 0:
+        page.blank()
+        page.remark(
+            f"of busy: of {duration(result.table.busy_ns)} in which the devices worked, "
+            f"{percent(result.table.busy_ns / result.table.span_ns)} of their span (first to last work)."
+        )
     page.blank()
     page.verdict(_count(result, code), "dim")
 
@@ -97,9 +105,9 @@ def _sentence(text: str) -> str:
     return text if text.endswith(".") else f"{text}."
 
 
-def _write_finding(page: Page, finding: Finding, busy_ns: int) -> None:
+def _write_finding(page: Page, finding: Finding, table: DispatchTable) -> None:
     page.heading(f"{finding.code} {finding.severity.value}: {finding.title}", STYLES[finding.severity.value])
-    cost = "" if finding.cost_ns is None else saving(finding.cost_ns, finding.cost_of, busy_ns)
+    cost = "" if finding.cost_ns is None else saving(finding.cost_ns, finding.cost_of, table.busy_ns, table.span_ns)
     evidence = list(finding.evidence[:MOST_EVIDENCE])
     if len(finding.evidence) > MOST_EVIDENCE:
         evidence.append(f"{len(finding.evidence) - MOST_EVIDENCE} more in --format json")
@@ -116,34 +124,49 @@ def _write_finding(page: Page, finding: Finding, busy_ns: int) -> None:
     )
 
 
-def _write_attention(page: Page, rows: Sequence[Dispatch]) -> None:
+def _with_span(
+    page: Page, columns: list[Column], lines: list[list[str | Text]], rows: Sequence[Dispatch], table: DispatchTable
+) -> tuple[list[Column], list[list[str | Text]]]:
+    """Add the share of the span after that of the busy time, where it differs and no name has to make room for it."""
+    if table.span_ns <= table.busy_ns:
+        return columns, lines
+    at = next(i for i, column in enumerate(columns) if column.heading == "of busy") + 1
+    wide = [*columns[:at], Column("of span", number=True), *columns[at:]]
+    longer = [
+        [*line[:at], percent(row.device_ns / table.span_ns), *line[at:]] for line, row in zip(lines, rows, strict=True)
+    ]
+    return (wide, longer) if page.fits(wide, longer) else (columns, lines)
+
+
+def _write_attention(page: Page, rows: Sequence[Dispatch], table: DispatchTable) -> None:
     """Rows in groups of one op: its name is long, and many rows share it."""
     unit, times = durations(row.device_ns for row in rows)
-    by_op: dict[str, list[Sequence[str | Text]]] = {}
-    for row, time in zip(rows, times, strict=True):
-        by_op.setdefault(row.op or "op not recorded", []).append(
-            [
-                Text(row.verdict, style=STYLES[row.verdict]),
-                f"{row.count:,}",
-                time,
-                percent(row.share),
-                implementation(row),
-                _known_by(row),
-                shapes(row.inputs, tensors=2),
-            ]
-        )
-    page.table(
+    lines: list[list[str | Text]] = [
         [
-            Column("verdict"),
-            Column("calls", number=True),
-            Column(f"device {unit}", number=True),
-            Column("of busy", number=True),
-            Column("implementation"),
-            Column("known by"),
-            Column("inputs", name=True),
-        ],
-        [line for op, group in by_op.items() for line in (op, *group)],
-    )
+            Text(row.verdict, style=STYLES[row.verdict]),
+            f"{row.count:,}",
+            time,
+            percent(row.share),
+            implementation(row),
+            _known_by(row),
+            shapes(row.inputs, tensors=2),
+        ]
+        for row, time in zip(rows, times, strict=True)
+    ]
+    columns = [
+        Column("verdict"),
+        Column("calls", number=True),
+        Column(f"device {unit}", number=True),
+        Column("of busy", number=True),
+        Column("implementation"),
+        Column("known by"),
+        Column("inputs", name=True),
+    ]
+    columns, lines = _with_span(page, columns, lines, rows, table)
+    by_op: dict[str, list[list[str | Text]]] = {}
+    for row, line in zip(rows, lines, strict=True):
+        by_op.setdefault(row.op or "op not recorded", []).append(line)
+    page.table(columns, [line for op, group in by_op.items() for line in (op, *group)])
 
 
 def _known_by(row: Dispatch) -> str:
@@ -180,27 +203,26 @@ def _write_kernels(page: Page, rows: Sequence[Dispatch]) -> None:
     )
 
 
-def _write_others(page: Page, rows: Sequence[Dispatch]) -> None:
+def _write_others(page: Page, rows: Sequence[Dispatch], table: DispatchTable) -> None:
     unit, times = durations(row.device_ns for row in rows)
-    page.table(
+    columns = [
+        Column("kernels", number=True),
+        Column(f"device {unit}", number=True),
+        Column("of busy", number=True),
+        Column("family/implementation"),
+        Column("op and inputs, or kernel", name=True),
+    ]
+    lines: list[list[str | Text]] = [
         [
-            Column("kernels", number=True),
-            Column(f"device {unit}", number=True),
-            Column("of busy", number=True),
-            Column("family/implementation"),
-            Column("op and inputs, or kernel", name=True),
-        ],
-        [
-            [
-                f"{row.count:,}",
-                time,
-                percent(row.share),
-                f"{row.family}/{row.implementation}" if row.implementation else row.family,
-                f"{row.op.replace('aten::', '')} {shapes(row.inputs, tensors=2)}" if row.op else row.kernels[0].name,
-            ]
-            for row, time in zip(rows, times, strict=True)
-        ],
-    )
+            f"{row.count:,}",
+            time,
+            percent(row.share),
+            f"{row.family}/{row.implementation}" if row.implementation else row.family,
+            f"{row.op.replace('aten::', '')} {shapes(row.inputs, tensors=2)}" if row.op else row.kernels[0].name,
+        ]
+        for row, time in zip(rows, times, strict=True)
+    ]
+    page.table(*_with_span(page, columns, lines, rows, table))
 
 
 def shapes(inputs: dict[str, str | None] | None, *, tensors: int) -> str:
@@ -224,21 +246,6 @@ def _is_shape(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(size, int) for size in value)
 
 
-def short_dtype(name: str) -> str:
-    """``c10::BFloat16`` as ``bf16``; a name that is not known stays."""
-    bare = name.removeprefix("c10::")
-    return {
-        "BFloat16": "bf16",
-        "Half": "fp16",
-        "float": "fp32",
-        "double": "fp64",
-        "Float8_e4m3fn": "fp8",
-        "Float8_e5m2": "fp8",
-        "long int": "int64",
-        "int": "int32",
-    }.get(bare, bare)
-
-
 def _parsed(text: str | None) -> list[Any]:
     try:
         value = json.loads(text) if text else []
@@ -255,10 +262,12 @@ def _count(result: CheckResult, code: ExitCode) -> str:
     stated = ""
     if result.expectations:
         counts = [
-            sum(one.counts.value == verdict for one in result.expectations) for verdict in ("fail", "inconclusive")
+            sum(one.counts.value == verdict for one in result.expectations)
+            for verdict in ("fail", "inconclusive", "skipped")
         ]
         total = counted(len(result.expectations), "expectation")
-        stated = f"{total}: {counts[0]} violated, {counts[1]} not to be told; "
+        skipped = f", {counts[2]} skipped" if counts[2] else ""
+        stated = f"{total}: {counts[0]} violated, {counts[1]} not to be told{skipped}; "
     return (
         f"{stated}{counted(by_severity['error'], 'error')}, {counted(by_severity['warning'], 'warning')}, "
         f"{counted(calls, 'attention call')}, exit code {int(code)}"

@@ -87,6 +87,7 @@ def check_document(
         "exit_code": int(exit_code),
         "trace": trace_part(trace),
         "busy_ns": result.table.busy_ns,
+        "span_ns": result.table.span_ns,
         "dispatches": [_dispatch(row) for row in result.table.dispatches] if result.table.dispatches else None,
         "expectations_file": result.expectations_path,
         "context": {name: getattr(result.context, name) for name in ("torch", "cudnn", "cuda", "gpu", "notes")},
@@ -196,6 +197,7 @@ def trace_part(trace: TraceInfo) -> dict[str, Any]:
                 "name": one.name,
                 "vendor": one.vendor,
                 "compute_capability": one.compute_capability,
+                "architecture": one.architecture,
                 "rank": one.rank,
                 "used": one.used,
             }

@@ -89,7 +89,9 @@ def _cases(found: Outcome) -> Iterator[_Case]:
     cases += [
         _of_finding(one) for one in found.findings if found.expectations is None or one.severity is Severity.ERROR
     ]
-    told = any(case.state is untold for case in cases)
+    told = any(one.verdict == "inconclusive" and not one.accepted for one in found.expectations or ()) or (
+        found.expectations is None and any(case.state is untold for case in cases)
+    )
     if not cases or (found.verdict == "inconclusive" and not told):
         state = untold if found.verdict == "inconclusive" else _State.PASSED
         cases.append(_Case("traceview.check", "check-dispatch", state, shortened(found.summary)))
@@ -102,6 +104,8 @@ def _of_expectation(one: Expectation, untold: _State) -> _Case:
         return _Case(group, one.text, _State.PASSED, lines=(one.observed, f"accepted: {one.accepted}"))
     if one.verdict == "pass":
         return _Case(group, one.text, _State.PASSED, lines=(one.observed,))
+    if one.verdict == "skipped":
+        return _Case(group, one.text, _State.SKIPPED, one.observed)
     state = _State.FAILED if one.verdict == "fail" else untold
     lines = (f"{one.place.path}:{one.place.line}: {one.text}", one.observed)
     return _Case(group, one.text, state, one.observed, lines)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from traceview.render.conditions import write_conditions
+from traceview.render.names import middle_cut, plain
 from traceview.render.page import Column, Page
 from traceview.render.units import counted, duration, durations, percent
 
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
 
 LEAST_NAME: Final = 40
 """Where the list of kernels leaves a name less room than this, the name gets a line of its own."""
+
+MOST_FULL: Final = 8_192
+"""Characters of a name that is not shortened. The longest kernel names of C++ templates have some thousands; a name of
+megabytes in a damaged or hostile file would make a line that no terminal shows."""
 
 NO_ARITHMETIC: Final = frozenset({"collective", "memcpy", "memset"})
 
@@ -29,7 +34,7 @@ def write_kernel_report(
         result: The analysis.
         shown: The kernels to list, chosen and ordered.
         page: Where to.
-        full_names: Do not shorten names.
+        full_names: Do not shorten names of up to :data:`MOST_FULL` characters.
         family: The family that ``shown`` is limited to.
     """
     page.verdict(_verdict(result))
@@ -42,6 +47,9 @@ def write_kernel_report(
     asked = f"kernels of family {family}" if family else "kernels"
     page.heading(asked.capitalize() if len(shown) == distinct else f"{len(shown):,} of {distinct:,} {asked}")
     write_kernels(page, shown, details=True, full_names=full_names)
+    cut = sum(len(one.name) > MOST_FULL for one in shown)
+    if full_names and cut:
+        page.remark(f"{counted(cut, 'name')} of more than {MOST_FULL:,} characters: --format json has them whole.")
     page.remark(_explain(result))
 
 
@@ -74,7 +82,7 @@ def write_kernels(page: Page, kernels: Sequence[KernelUse], *, details: bool = F
         page: Where to.
         kernels: The rows.
         details: Also provider and busy share.
-        full_names: Do not shorten names.
+        full_names: Do not shorten names of up to :data:`MOST_FULL` characters.
     """
     unit, totals = durations(one.total_ns for one in kernels)
     mean_unit, means = durations((one.mean_ns for one in kernels), short=True)
@@ -97,7 +105,7 @@ def write_kernels(page: Page, kernels: Sequence[KernelUse], *, details: bool = F
             tensor_core(one),
             what(one),
             *([one.provider or "-"] if details else []),
-            one.name,
+            middle_cut(plain(one.name), MOST_FULL) if full_names else one.name,
         ]
         for one, total, mean in zip(kernels, totals, means, strict=True)
     ]

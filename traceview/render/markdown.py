@@ -119,7 +119,7 @@ def _expectation_rows(expectations: Sequence[Expectation]) -> Iterator[tuple[str
         if one.accepted:
             observed += f"<br>accepted: {_cell(one.accepted)}"
         yield (
-            f"**{one.verdict}**" if one.verdict != "pass" else one.verdict,
+            one.verdict if one.verdict in ("pass", "skipped") else f"**{one.verdict}**",
             code(one.text),
             observed,
             code(f"{one.place.path}:{one.place.line}"),

@@ -59,7 +59,7 @@ class Expectation:
     Attributes:
         place: Line of the file of expectations.
         text: What was expected, in one line.
-        verdict: ``"pass"``, ``"fail"`` or ``"inconclusive"``.
+        verdict: ``"pass"``, ``"fail"``, ``"inconclusive"`` or ``"skipped"``.
         observed: What the trace shows.
         accepted: Why a violation does not count, ``None`` if it counts.
     """
@@ -167,7 +167,7 @@ def remarks(found: Outcome) -> tuple[Remark, ...]:
     # What cannot be told is as bad as an error exactly when it is what fails the run.
     untold = Level.ERROR if found.exit_code == 3 else Level.WARNING
     listed = [
-        *(_of_expectation(one, untold) for one in found.expectations or () if one.verdict != "pass"),
+        *(_of_expectation(one, untold) for one in found.expectations or () if one.verdict in ("fail", "inconclusive")),
         *(_of_finding(one, trace, found.root) for one in found.findings),
     ]
     if found.verdict == "inconclusive" and all(one.rule != INCONCLUSIVE for one in listed):

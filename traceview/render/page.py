@@ -119,6 +119,14 @@ class Page:
         """One item of a list."""
         self._lines(text, indent=INDENT, first="- ", style=style)
 
+    def fits(self, columns: Sequence[Column], rows: Iterable[Sequence[str | Text]]) -> bool:
+        """Whether a table would fit without any name being shortened."""
+        cells = [[_cell(cell) for cell in row] for row in rows]
+        widths = (
+            max([cell_len(column.heading), *(row[at].cell_len for row in cells)]) for at, column in enumerate(columns)
+        )
+        return sum(widths) + len(GAP) * (len(columns) - 1) + INDENT <= self.width
+
     def table(
         self, columns: Sequence[Column], rows: Iterable[Sequence[str | Text] | str], *, least_name: int = 0
     ) -> None:

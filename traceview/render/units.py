@@ -59,9 +59,18 @@ def counted(n: int, noun: str, plural: str = "") -> str:
     return f"{n:,} {noun if n == 1 else plural or noun + 's'}"
 
 
-def saving(cost_ns: int, cost_of: CostOf, busy_ns: int) -> str:
-    """What a fix can save at most; only device time is set against the busy time, which a host can exceed."""
+def saving(cost_ns: int, cost_of: CostOf, busy_ns: int, span_ns: int = 0) -> str:
+    """What a fix can save at most; only device time is set against the busy time, which a host can exceed.
+
+    Args:
+        cost_ns: The cost, ns.
+        cost_of: Of what kind.
+        busy_ns: Busy time of the devices, ns; 0 if it is not to be named.
+        span_ns: Their span, ns; 0 if it is not known. It is named where it is longer than the busy time.
+    """
     if cost_of is not CostOf.DEVICE:
         return f"at most {duration(cost_ns)} of {cost_of.value} can be saved"
     share = f", {percent(cost_ns / busy_ns)} of the busy time" if busy_ns else ""
+    if share and span_ns > busy_ns:
+        share += f", {percent(cost_ns / span_ns)} of the span"
     return f"at most {duration(cost_ns)} can be saved{share}"

@@ -91,7 +91,14 @@ class Rule:
 
 
 def rule_of(module: ModuleType) -> Rule:
-    """Make the :class:`Rule` of a rule module from its ``CODE``, ``NAME``, ``SEVERITY``, ``check`` and docstring."""
+    """Make the :class:`Rule` of a rule module from its ``CODE``, ``NAME``, ``SEVERITY``, ``check`` and docstring.
+
+    Raises:
+        TypeError: the file is not named after code and name, so that neither could be found by the other.
+    """
+    named = f"{module.CODE}_{module.NAME}".lower().replace("-", "_")
+    if module.__name__.rpartition(".")[2] != named:
+        raise TypeError(f"{module.__name__} is rule {module.CODE} {module.NAME}: its file must be {named}.py")
     doc = inspect.cleandoc(module.__doc__ or "")
     return Rule(
         code=module.CODE,

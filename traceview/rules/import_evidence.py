@@ -1,8 +1,8 @@
-"""From remarks of the import to findings."""
+"""From remarks of the import to findings: each remark that limits what the trace can tell belongs to one rule."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from traceview.findings import Confidence, Finding, Severity
 from traceview.timeline import Trust
@@ -12,13 +12,34 @@ if TYPE_CHECKING:
 
     from traceview.rules.base import Facts
 
+RULE_OF_NOTE: Final = {
+    "launch-without-work": "TV901",
+    "work-without-launch": "TV902",
+    "device-lane-without-process": "TV902",
+    "truncated": "TV903",
+    "unreadable-events": "TV903",
+    "file-unreadable": "TV903",
+    "cupti-range-profiler": "TV904",
+    "graph-without-work": "TV905",
+}
+"""Kind of remark to the rule that speaks of it. TV903 and TV905 look at the facts behind it instead."""
 
-def note_findings(
-    facts: Facts, code: str, kinds: tuple[str, ...], *, fix: str, false_alarm_if: str
-) -> Iterator[Finding]:
-    """One warning for each remark of some kinds that leaves the trace with less than full trust."""
+PROFILER: Final = "profiler-"
+"""Kinds that begin like this are what a profiler says about its own record."""
+
+ANY_OTHER: Final = "TV907"
+"""The rule of every other kind, also of one that a parser of another package makes up."""
+
+
+def rule_of_note(kind: str) -> str:
+    """The code of the one rule that speaks of remarks of a kind."""
+    return RULE_OF_NOTE.get(kind, "TV904" if kind.startswith(PROFILER) else ANY_OTHER)
+
+
+def note_findings(facts: Facts, code: str, *, fix: str, false_alarm_if: str) -> Iterator[Finding]:
+    """One warning for each remark of a rule that leaves the trace with less than full trust."""
     for note in facts.timeline.report.notes:
-        if note.kind in kinds and note.trust is not Trust.GOOD:
+        if rule_of_note(note.kind) == code and note.trust is not Trust.GOOD:
             yield Finding(
                 code=code,
                 severity=Severity.WARNING,

@@ -1,15 +1,16 @@
 """An XLA device waited between two runs of its programs.
 
 What it finds
-    Time between the runs of compiled modules, and time in infeed operations, that make up 10 % or more of the
-    device's recorded span.
+    Time between the runs of compiled modules, and time in operations that wait for the host (infeed, host send and
+    receive), that make up 10 % or more of the device's recorded span.
 
 Why it costs
     A TPU or GPU under XLA runs one program after the other. Between them it waits for the host: for input, for Python,
     for a transfer.
 
 Evidence it needs
-    Module runs of the device (``XLA Modules`` in XProf).
+    Module runs of the device (``XLA Modules`` in XProf). Host transfers are told by their category; infeed also by its
+    name.
 
 When it is wrong
     A server without requests waits by nature. The first gap may be the compilation of the next program (TV301).
@@ -20,7 +21,7 @@ Fix
 
 Scope and sources
     XProf traces of JAX and TensorFlow, any version. openxla/xprof ``smart_suggestion/constants.h`` (input and idle
-    thresholds of 10 %), read in source code 2026-11.
+    thresholds of 10 %) and openxla/xla ``xla_op_utils.h`` (names of the categories), read in source code 2026-11.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ from traceview import intervals
 from traceview.findings import Confidence, CostOf, Finding, Severity
 from traceview.quantities import percent
 from traceview.rules.device_work import union_ns
-from traceview.rules.kernel_evidence import milliseconds, shortened
+from traceview.rules.hlo import CATEGORY_KEYS, with_detail
+from traceview.rules.kernel_evidence import milliseconds, plural, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,6 +50,8 @@ SHARE_OF_SPAN: Final = 0.10
 """The threshold at which XProf itself calls a program input bound."""
 
 _INFEED: Final = r"^%?infeed"
+_FROM_HOST: Final = ("infeed", "host send", "host send-done", "host recv", "host recv-done")
+"""Categories of operations that wait for the host. Sends and receives between devices have others."""
 
 
 def check(facts: Facts) -> Iterator[Finding]:
@@ -60,9 +64,10 @@ def check(facts: Facts) -> Iterator[Finding]:
         gap_ns += intervals.total(*intervals.gaps(starts, ends))
         span_ns += intervals.span(starts, ends)
         runs += rows.height
-    infeed = facts.work.filter((pl.col("kind") == "xla_op") & pl.col("name").str.contains(_INFEED))
-    infeed_ns = union_ns(infeed)
-    cost_ns = gap_ns + infeed_ns
+    ops = with_detail(facts.timeline, facts.work.filter(pl.col("kind") == "xla_op"), CATEGORY_KEYS, "category")
+    waiting = ops.filter(pl.col("category").is_in(_FROM_HOST) | pl.col("name").str.contains(_INFEED))
+    waiting_ns = union_ns(waiting)
+    cost_ns = gap_ns + waiting_ns
     if not span_ns or cost_ns < SHARE_OF_SPAN * span_ns:
         return
     names = modules["name"].cast(pl.String).value_counts(sort=True, name="n")
@@ -74,7 +79,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         where=", ".join(shortened(name, 60) for name in names["name"].head(3)),
         evidence=(
             f"{milliseconds(gap_ns)} between {runs:,} module runs",
-            f"{milliseconds(infeed_ns)} in {infeed.height:,} infeed operations",
+            f"{milliseconds(waiting_ns)} in {plural(waiting.height, 'operation')} for the host (infeed, send, receive)",
         ),
         cost_ns=cost_ns,
         cost_of=CostOf.IDLE,

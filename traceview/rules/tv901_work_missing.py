@@ -39,15 +39,12 @@ CODE: Final = "TV901"
 NAME: Final = "work-missing"
 SEVERITY: Final = Severity.WARNING
 
-_NOTES: Final = ("launch-without-work",)
-
 
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding for each such remark of the import that limits what the trace can tell."""
     return note_findings(
         facts,
         CODE,
-        _NOTES,
         fix="Record fewer steps and synchronise before the profiler stops.",
         false_alarm_if="the work finished after the recording stopped",
     )

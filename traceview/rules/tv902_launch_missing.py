@@ -1,7 +1,8 @@
 """Device work has no launch in the file.
 
 What it finds
-    Device work that the import could link to no launch, more than one piece in a hundred.
+    Device work that the import could link to no launch, more than one piece in a hundred; and, in a file of several
+    processes, device work that answers no launch of any of them.
 
 Why it costs
     Nothing by itself: it is unknown which op asked for this work, so rules that need the op are blind to it.
@@ -37,15 +38,12 @@ CODE: Final = "TV902"
 NAME: Final = "launch-missing"
 SEVERITY: Final = Severity.WARNING
 
-_NOTES: Final = ("work-without-launch",)
-
 
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding for each such remark of the import that limits what the trace can tell."""
     return note_findings(
         facts,
         CODE,
-        _NOTES,
         fix="Use a schedule with a warm-up step, or synchronise before the recording starts.",
         false_alarm_if="the work belongs to the step before the window",
     )

@@ -1,8 +1,8 @@
 """The profiler says that its own record is incomplete or distorted.
 
 What it finds
-    Remarks of the profiler in the file: records out of range, an early stop, a range profiler that serialised kernels,
-    clocks that could not be aligned.
+    Remarks of the profiler in the file: records that it dropped, an early stop, a range profiler that serialised
+    kernels.
 
 Why it costs
     Nothing by itself: times and counts are not those of an ordinary run.
@@ -17,7 +17,7 @@ Fix
     Record again, shorter, without hardware counters.
 
 Scope and sources
-    Kineto and merged traces: it is a statement about the trace.
+    Any profiler that logs its losses: it is a statement about the trace.
 """
 
 from __future__ import annotations
@@ -37,20 +37,12 @@ CODE: Final = "TV904"
 NAME: Final = "profiler-lost"
 SEVERITY: Final = Severity.WARNING
 
-_NOTES: Final = (
-    "profiler-out-of-range",
-    "profiler-stopped-early",
-    "cupti-range-profiler",
-    "clocks-not-aligned",
-)
-
 
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding for each such remark of the import that limits what the trace can tell."""
     return note_findings(
         facts,
         CODE,
-        _NOTES,
         fix="Record again, for a shorter time and without hardware counters.",
         false_alarm_if="the lost records are of no concern for the question",
     )

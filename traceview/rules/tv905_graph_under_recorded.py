@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from traceview.findings import Confidence, Finding, Severity
-from traceview.launches import graph_launch_ids, silent_graph_launches, too_many_silent
+from traceview.launches import graph_replays
 from traceview.rules.kernel_evidence import places, plural
 
 if TYPE_CHECKING:
@@ -44,14 +44,9 @@ SEVERITY: Final = Severity.WARNING
 
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding for silent graph launches, one for graphs recorded as opaque blocks."""
-    launched = graph_launch_ids(facts.timeline.events)
-    silent = silent_graph_launches(facts.timeline.events)
-    if too_many_silent(len(silent), len(launched)):
-        yield _finding(
-            facts,
-            f"{len(silent):,} of {len(launched):,} graph launches have no recorded kernel: their time looks idle",
-            silent,
-        )
+    replays = graph_replays(facts.timeline.events)
+    if replays.under_recorded:
+        yield _finding(facts, f"{replays.words}: their time looks idle", replays.silent)
     blocks = facts.work.filter(pl.col("kind") == "graph")
     if blocks.height:
         yield _finding(
