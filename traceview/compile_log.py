@@ -74,7 +74,7 @@ class CompileLog:
 
     def function_of(self, compile_id: str) -> str | None:
         """The function of the frame of an id, as another version of it tells: a failure may leave its name out."""
-        frame = compile_id.split("/")[0]
+        frame = compile_id.split("/", maxsplit=1)[0]
         same = (one.function for one in self.compilations if one.compile_id.split("/")[0] == frame)
         return next((function for function in same if function), None)
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-import polars as pl
-
 from traceview import gaps, intervals
 from traceview.callers import caller
 from traceview.expectations.host_gaps import why_unreliable
@@ -18,6 +16,8 @@ from traceview.steady_state import find_steady_state
 from traceview.trust_limits import Answer, limits
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from traceview.report import ImportSummary, TraceInfo
     from traceview.timeline import Timeline
 

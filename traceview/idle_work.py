@@ -10,7 +10,7 @@ import polars as pl
 
 from traceview import intervals, schema
 from traceview.host_marks import host_marks
-from traceview.launches import silent_graph_launches
+from traceview.launches import graph_replays
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -216,7 +216,7 @@ def _process_of(timeline: Timeline, threads: NDArray[np.int64]) -> int:
 def _silent_replays(timeline: Timeline) -> dict[int, NDArray[np.int64]]:
     """Of each process: until when it is unknown what ran, as rows of (start, known again) of its silent replays."""
     events = timeline.events
-    silent = silent_graph_launches(events)
+    silent = graph_replays(events).silent
     if not len(silent):
         return {}
     calls = events.select("process", "start_ns").with_row_index("id").filter(pl.col("id").is_in(silent.implode()))

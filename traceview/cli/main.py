@@ -20,7 +20,18 @@ if TYPE_CHECKING:
 
     from traceview.cli.command import Answer, Command
 
-COMMANDS: Final = ("check_dispatch", "explain", "init_expectations", "report", "kernels", "rule", "rules")
+COMMANDS: Final = (
+    "check_dispatch",
+    "explain",
+    "init_expectations",
+    "report",
+    "kernels",
+    "gaps",
+    "recompiles",
+    "transfers",
+    "rule",
+    "rules",
+)
 """Modules of this package, in the order of the help."""
 
 INTERRUPTED: Final = 130

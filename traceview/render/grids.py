@@ -1,0 +1,49 @@
+"""Tables that text and Markdown share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from traceview.render.markdown import inert
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import TextIO
+
+    from traceview.render.page import Column, Page
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A table with its heading and remarks; cells are plain text."""
+
+    heading: str
+    columns: tuple[Column, ...]
+    rows: list[list[str]]
+    remarks: tuple[str, ...] = ()
+
+
+def write_grid(page: Page, grid: Grid) -> None:
+    """As text."""
+    page.heading(grid.heading)
+    if grid.rows:
+        page.table(grid.columns, grid.rows)
+    for remark in grid.remarks:
+        page.remark(remark)
+
+
+def print_markdown(
+    out: TextIO, title: str, verdict: str, facts: Sequence[tuple[str, str]], grids: Sequence[Grid]
+) -> None:
+    """As GitHub-flavoured Markdown; every cell is inert."""
+    lines = [f"## {title}", "", f"**{inert(verdict)}**", "", "| | |", "|---|---|"]
+    lines += [f"| {name} | {inert(value)} |" for name, value in facts if value]
+    for grid in grids:
+        rule = "|".join("--:" if column.number else "---" for column in grid.columns)
+        lines += ["", f"### {grid.heading}", ""]
+        if grid.rows:
+            lines += [f"| {' | '.join(column.heading for column in grid.columns)} |", f"|{rule}|"]
+        lines += [f"| {' | '.join(inert(cell) for cell in row)} |" for row in grid.rows]
+        lines += [line for remark in grid.remarks for line in ("", inert(remark))]
+    print("\n".join(lines), file=out)
