@@ -88,7 +88,7 @@ def gap_report(timeline: Timeline) -> GapReport:
     return GapReport(
         trace=describe(timeline),
         span_ns=sum(intervals.span(work.starts, work.ends) for work in works),
-        causes=idle_by_cause(timeline, pieces) if works else None,
+        causes=idle_by_cause(timeline, pieces, found) if works else None,
         gaps=found if works else None,
         devices=launch_health(timeline, pieces) if on_device else None,
         regions=launch_bound_regions(timeline, found.sort("device", "start_ns")) if on_device else None,

@@ -275,6 +275,7 @@ def _frame(pieces: Pieces, own: pl.DataFrame, work: Work) -> pl.DataFrame:
         confidence[_CODE[one]] = 1
     for one in (Cause.UNKNOWN, Cause.UNRELIABLE):
         confidence[_CODE[one]] = 2
+    doubtful = (confidence[pieces.cause] == 0) & (pieces.reason > 0)
     levels = pl.Series(["measured", "inferred", "unknown"], dtype=CONFIDENCE)
     reasons = pl.Series(REASONS, dtype=pl.String)
     return pl.DataFrame(
@@ -285,7 +286,7 @@ def _frame(pieces: Pieces, own: pl.DataFrame, work: Work) -> pl.DataFrame:
             "end_ns": pieces.ends,
             "cause": names.gather(cause),
             "culprit_id": pl.Series(pieces.culprit).replace(-1, None).cast(pl.UInt32),
-            "confidence": levels.gather(pl.Series(confidence[pieces.cause])),
+            "confidence": levels.gather(pl.Series(np.where(doubtful, 1, confidence[pieces.cause]).astype(np.uint8))),
             "reason": reasons.gather(pl.Series(pieces.reason)),
         }
     )
@@ -294,6 +295,7 @@ def _frame(pieces: Pieces, own: pl.DataFrame, work: Work) -> pl.DataFrame:
 def recoverable() -> pl.Expr:
     """Of a frame of pieces: how much of each a change on the host can win back at most, ns."""
     nothing = pl.col("cause").cast(pl.String).is_in([cause.value for cause in NOT_RECOVERABLE])
+    nothing |= pl.col("reason").is_not_null()
     return pl.when(nothing).then(0).otherwise(pl.col("end_ns") - pl.col("start_ns"))
 
 

@@ -37,12 +37,14 @@ IDLE_BY_CAUSE: Final = FrameSchema(
 )
 
 
-def idle_by_cause(timeline: Timeline, pieces: pl.DataFrame) -> pl.DataFrame:
+def idle_by_cause(timeline: Timeline, pieces: pl.DataFrame, found: pl.DataFrame | None = None) -> pl.DataFrame:
     """The :data:`IDLE_BY_CAUSE` of some idle time.
 
     Args:
         timeline: With launches linked.
         pieces: Rows of :data:`traceview.gaps.GAP_PIECES`.
+        found: The :func:`traceview.gaps.gaps` of the same time: they name the function in which the host was busy
+            where the pieces name each of the hundred frames that it called.
     """
     taken = pieces.with_columns(ns=pl.col("end_ns") - pl.col("start_ns"), won=gaps.recoverable())
     table = (
@@ -51,7 +53,7 @@ def idle_by_cause(timeline: Timeline, pieces: pl.DataFrame) -> pl.DataFrame:
             idle_ns=pl.col("ns").sum(),
             stretches=pl.col("interval").n_unique(),
             recoverable_ns=pl.col("won").sum(),
-            confidence=pl.col("confidence").first(),
+            confidence=pl.col("confidence").sort_by("ns", descending=True).first(),
             reason=pl.col("reason").sort_by("ns", descending=True).first(),
         )
         .with_columns(share=pl.col("idle_ns") / pl.col("idle_ns").sum().over("device"))
@@ -60,6 +62,9 @@ def idle_by_cause(timeline: Timeline, pieces: pl.DataFrame) -> pl.DataFrame:
     held = []
     for device, cause in table.select("device", "cause").iter_rows():
         own = taken.filter(pl.col("device").eq_missing(pl.lit(device, pl.UInt32)) & (pl.col("cause") == cause))
+        if found is not None and cause == Cause.HOST_WORK.value:
+            same = pl.col("device").eq_missing(pl.lit(device, pl.UInt32)) & (pl.col("cause") == cause)
+            own = found.filter(same).select("culprit_id", start_ns=pl.lit(0, pl.Int64), end_ns="cause_ns")
         first = culprits(timeline, own, most=1)
         # What is launched late is each op in turn: no one of them is to blame.
         named = bool(first) and cause != Cause.LAUNCH.value

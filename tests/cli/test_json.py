@@ -13,7 +13,7 @@ from traceview.gate import check
 from traceview.render import documents
 from traceview.render.explain_document import explain_document
 
-COMMANDS = ("check-dispatch", "explain", "report", "kernels")
+COMMANDS = ("check-dispatch", "explain", "report", "kernels", "gaps", "recompiles", "transfers")
 
 
 @pytest.fixture(scope="session")

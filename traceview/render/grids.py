@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from traceview.render.markdown import inert
+from traceview.render.names import host_name
+from traceview.render.page import INDENT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,18 +18,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """A table with its heading and remarks; cells are plain text."""
+    """A table with its heading and remarks; cells are plain text.
+
+    ``above``: the first cell of each row is a sentence; as text it stands on a line of its own above the row.
+    """
 
     heading: str
     columns: tuple[Column, ...]
     rows: list[list[str]]
     remarks: tuple[str, ...] = ()
+    above: bool = False
 
 
 def write_grid(page: Page, grid: Grid) -> None:
     """As text."""
     page.heading(grid.heading)
-    if grid.rows:
+    if grid.rows and grid.above:
+        lines = [line for first, *rest in grid.rows for line in (host_name(first, page.width - INDENT), rest)]
+        page.table(grid.columns[1:], lines)
+    elif grid.rows:
         page.table(grid.columns, grid.rows)
     for remark in grid.remarks:
         page.remark(remark)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from traceview.knowledge.idle_causes import Cause
 from traceview.render.conditions import conditions, write_conditions, write_remarks
 from traceview.render.grids import Grid, print_markdown, write_grid
+from traceview.render.names import host_name
 from traceview.render.notes import notes_grid
 from traceview.render.page import Column, Page
 from traceview.render.units import counted, duration, durations, percent
@@ -21,6 +22,13 @@ MOST_GAPS: Final = 10
 _MOST_WAITS: Final = 8
 _MOST_REGIONS: Final = 5
 _LEAST_SHOWN: Final = 0.05
+_CAUSE_WIDTH: Final = 26
+_GAP_WIDTH: Final = 56
+
+_FED_WORDS: Final = (
+    "latency: from the call to the start, on an idle device. pace: time between two launches. too small: kernels "
+    "shorter than that. queue: mean work launched and not started. empty: part of the span without any."
+)
 
 WORDS: Final = {
     Cause.LAUNCH.value: "launching",
@@ -118,7 +126,7 @@ def _causes(result: GapReport) -> Grid | None:
         Column("stretches", number=True),
         Column(f"to win {unit}", number=True),
         Column("known by"),
-        Column("most in", name=True),
+        Column("most in"),
     )
     cells = iter(texts)
     table = [
@@ -130,7 +138,7 @@ def _causes(result: GapReport) -> Grid | None:
             f"{row['stretches']:,}",
             next(cells),
             row["confidence"],
-            row["culprit"] or row["reason"] or "",
+            host_name(row["culprit"] or row["reason"] or "", _CAUSE_WIDTH),
         ]
         for row in rows
     ]
@@ -153,11 +161,13 @@ def _gaps(result: GapReport, places: Sequence[str | None], limit: int) -> Grid |
         Column("cause"),
         Column("of it", number=True),
         Column("step", number=True),
-        Column("held by", name=True),
+        Column("held by"),
     )
     table = []
     for row, text, place in zip(rows, texts, places, strict=False):
-        held = row["culprit"] or row["reason"] or "nothing recorded on the thread"
+        held = host_name(row["culprit"] or row["reason"] or "nothing recorded on the thread", _GAP_WIDTH)
+        if place and row["culprit"] and place not in row["culprit"]:
+            held = f"{host_name(held, _CAUSE_WIDTH)} in {host_name(place, _GAP_WIDTH - _CAUSE_WIDTH)}"
         table.append(
             [
                 f"{row['start_ns'] / 1e6:,.3f}",
@@ -165,7 +175,7 @@ def _gaps(result: GapReport, places: Sequence[str | None], limit: int) -> Grid |
                 row["cause"],
                 percent(row["cause_ns"] / row["dur_ns"] if row["dur_ns"] else None),
                 "-" if row["step"] is None else str(row["step"]),
-                f"{held} ({place})" if place and place not in held else held,
+                held,
             ]
         )
     heading = "Idle stretches" if len(rows) == result.gaps.height else f"Top {len(rows)} of {result.gaps.height:,}"
@@ -180,7 +190,7 @@ def _waits(result: GapReport) -> Grid | None:
     cells = iter(texts)
     on_device = result.devices is not None
     columns = (
-        Column("wait", name=True),
+        Column("wait"),
         Column("count", number=True),
         Column("per step", number=True),
         Column(f"host {unit}", number=True),
@@ -190,7 +200,7 @@ def _waits(result: GapReport) -> Grid | None:
     for row in rows:
         host, idle = next(cells), next(cells)
         per_step = "-" if row["per_step"] is None else f"{row['per_step']:,.1f}".removesuffix(".0")
-        name = f"{row['name']} in {row['op']}" if row["op"] else row["name"]
+        name = host_name(f"{row['name']} in {row['op']}" if row["op"] else row["name"], _GAP_WIDTH)
         table.append([name, f"{row['count']:,}", per_step, host, *((idle,) if on_device else ())])
     if on_device:
         return Grid("Waits of the host", columns, table)
@@ -219,12 +229,7 @@ def _feeding(result: GapReport) -> Grid | None:
         "How the devices are fed",
         columns,
         [_fed(result, row) for row in rows],
-        (
-            (
-                "latency: from the call to the start, on an idle device. pace: time between two launches. too small: kernels "
-                "shorter than that. queue: mean work launched and not started. empty: part of the span without any."
-            ),
-        ),
+        (_FED_WORDS,),
     )
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
 from traceview.render.conditions import conditions, write_conditions, write_remarks
 from traceview.render.grids import Grid, print_markdown, write_grid
+from traceview.render.names import host_name
 from traceview.render.notes import notes_grid
 from traceview.render.page import Column, Page
 from traceview.render.units import counted, duration, durations
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from typing import TextIO
 
     from traceview.recompile_report import RecompileReport
+
+_WIDTH: Final = 160
+_FUNCTION_WIDTH: Final = 40
 
 
 def recompile_sentence(result: RecompileReport) -> str:
@@ -30,12 +34,8 @@ def recompile_sentence(result: RecompileReport) -> str:
     known = table["warmup"].null_count() < table.height
     if not known:
         text = f"{everything}; without steps it is not known which are warm-up."
-        again = late.height
-        return (
-            f"{text} {counted(again, 'of them made', 'of them made')} a new version of code that had one."
-            if again
-            else text
-        )
+        again = f" {late.height:,} of them made a new version of code that had one."
+        return text + again if late.height else text
     if not late.height:
         return f"{everything}, all of it in the warm-up."
     text = (
@@ -86,7 +86,7 @@ def _functions(result: RecompileReport) -> Grid | None:
     unit, texts = durations(ns for row in rows for ns in (row["ns"], row["late_ns"]))
     cells = iter(texts)
     columns = (
-        Column("function", name=True),
+        Column("function"),
         Column("what"),
         Column("count", number=True),
         Column(f"host {unit}", number=True),
@@ -99,7 +99,7 @@ def _functions(result: RecompileReport) -> Grid | None:
         spent, later = next(cells), next(cells)
         out.append(
             [
-                row["function"] or "not recorded",
+                host_name(row["function"] or "not recorded", _FUNCTION_WIDTH),
                 row["what"],
                 f"{row['count']:,}",
                 spent,
@@ -117,24 +117,28 @@ def _events(result: RecompileReport, limit: int | None) -> Grid | None:
     rows = list(shown.iter_rows(named=True))
     unit, texts = durations(row["dur_ns"] for row in rows)
     columns = (
+        Column("function, reason, shapes"),
         Column("at ms", number=True),
         Column(f"host {unit}", number=True),
         Column("step", number=True),
         Column("what"),
         Column("id"),
-        Column("function, reason, shapes", name=True),
     )
     table = [
         [
+            host_name(_about(row), _WIDTH),
             f"{row['start_ns'] / 1e6:,.3f}",
             text,
             ("-" if row["step"] is None else str(row["step"])) + (" warm-up" if row["warmup"] else ""),
             row["what"],
             row["compile_id"] or "-",
-            ": ".join(part for part in (row["function"], row["reason"], row["shapes"]) if part) or "not recorded",
         ]
         for row, text in zip(rows, texts, strict=True)
     ]
     whole = len(rows) == result.recompiles.height
     heading = "Compilations" if whole else f"First {len(rows)} of {result.recompiles.height:,} compilations"
-    return Grid(heading, columns, table)
+    return Grid(heading, columns, table, above=True)
+
+
+def _about(row: dict[str, Any]) -> str:
+    return ": ".join(part for part in (row["function"], row["reason"], row["shapes"]) if part) or "not recorded"

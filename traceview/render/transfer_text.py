@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
 from traceview.render.conditions import conditions, write_conditions, write_remarks
 from traceview.render.grids import Grid, print_markdown, write_grid
+from traceview.render.names import host_name
 from traceview.render.notes import notes_grid
 from traceview.render.page import Column, Page
 from traceview.render.units import counted, duration, durations
@@ -17,7 +18,12 @@ if TYPE_CHECKING:
 
     from traceview.transfer_report import TransferReport
 
-_SIZES = (("GB", 10**9), ("MB", 10**6), ("kB", 10**3))
+_COPY_WORDS: Final = (
+    "per step: = as many in every step past the warm-up. exposed: the device did nothing but copy. blocking: the call "
+    "returned only when the copy was done."
+)
+_OP_WIDTH: Final = 24
+_SIZES: Final = (("GB", 10**9), ("MB", 10**6), ("kB", 10**3))
 
 
 def size(octets: int | None) -> str:
@@ -96,7 +102,7 @@ def _copies(result: TransferReport, limit: int | None) -> Grid | None:
         Column("memory"),
         Column("blocking", number=True),
         Column(f"held host {unit}", number=True),
-        Column("asked by", name=True),
+        Column("asked by"),
     )
     table = []
     for row in rows:
@@ -112,7 +118,7 @@ def _copies(result: TransferReport, limit: int | None) -> Grid | None:
                 {True: "pageable", False: "pinned", None: "-"}[row["pageable"]],
                 "-" if row["blocking"] is None else f"{row['blocking']:,}",
                 blocked,
-                row["op"] or "-",
+                host_name(row["op"] or "-", _OP_WIDTH),
             ]
         )
     whole = len(rows) == result.transfers.height
@@ -121,12 +127,7 @@ def _copies(result: TransferReport, limit: int | None) -> Grid | None:
         heading,
         columns,
         table,
-        (
-            (
-                "per step: = as many in every step past the warm-up. exposed: the device did nothing but copy. blocking: the "
-                "call returned only when the copy was done."
-            ),
-        ),
+        (_COPY_WORDS,),
     )
 
 
