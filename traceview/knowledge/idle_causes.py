@@ -12,41 +12,45 @@ from typing import Final
 
 
 class Cause(StrEnum):
-    """Why a device had nothing to run."""
+    """Why a device had nothing to run; :data:`CAUSE_DOCS` says what each means."""
 
     LAUNCH = "launch"
-    """The host launched work piece by piece, slower than the device ran it (Python, dispatch, launch latency)."""
     HOST_WORK = "host-work"
-    """The host was in Python or in a CPU op that launched nothing for a while, or slept."""
     SLOW_CALL = "slow-call"
-    """One runtime call took long: first use of a kernel, whose code is loaded, set-up, or a lock in the driver."""
     SYNC = "sync"
-    """The host waited for the device (``item()``, ``synchronize``), and the queue ran dry for it."""
     COPY_TO_HOST = "copy-to-host"
-    """A copy from the device held the host."""
     COPY_TO_DEVICE = "copy-to-device"
-    """A copy to the device held the host, e.g. while the driver stages pageable memory."""
     DATA_LOADING = "data-loading"
-    """The host fetched or waited for the next batch."""
     ALLOCATOR = "allocator"
-    """The driver allocated or freed memory."""
     COMPILE = "compile"
-    """Compilation, autotuning, graph capture, or loading of kernel code."""
     GARBAGE_COLLECTION = "garbage-collection"
-    """Python collected garbage."""
     PROFILER = "profiler"
-    """The profiler's own work: it is gone when nothing is recorded."""
     COLLECTIVE = "collective"
-    """The host, or work already queued, waited for other ranks."""
     QUEUED = "queued"
-    """The next work was already launched: scheduling between two kernels, or a dependency on the device."""
     DEVICE_WAIT = "device-wait"
-    """The device waited for its own asynchronous copy or collective."""
     UNRELIABLE = "unreliable"
-    """A graph was replayed whose kernels are not recorded: the device may have worked."""
     UNKNOWN = "unknown"
-    """The trace does not tell; the reason is given."""
 
+
+CAUSE_DOCS: Final[dict[Cause, str]] = {
+    Cause.LAUNCH: "The host launched work piece by piece, slower than the device ran it (Python, dispatch, launch latency).",
+    Cause.HOST_WORK: "The host was in Python or in a CPU op that launched nothing for a while, or slept.",
+    Cause.SLOW_CALL: "One runtime call took long: first use of a kernel, whose code is loaded, set-up, or a lock in the driver.",
+    Cause.SYNC: "The host waited for the device (`item()`, `synchronize`), and the queue ran dry for it.",
+    Cause.COPY_TO_HOST: "A copy from the device held the host.",
+    Cause.COPY_TO_DEVICE: "A copy to the device held the host, e.g. while the driver stages pageable memory.",
+    Cause.DATA_LOADING: "The host fetched or waited for the next batch.",
+    Cause.ALLOCATOR: "The driver allocated or freed memory.",
+    Cause.COMPILE: "Compilation, autotuning, graph capture, or loading of kernel code.",
+    Cause.GARBAGE_COLLECTION: "Python collected garbage.",
+    Cause.PROFILER: "The profiler's own work: it is gone when nothing is recorded.",
+    Cause.COLLECTIVE: "The host, or work already queued, waited for other ranks.",
+    Cause.QUEUED: "The next work was already launched: scheduling between two kernels, or a dependency on the device.",
+    Cause.DEVICE_WAIT: "The device waited for its own asynchronous copy or collective.",
+    Cause.UNRELIABLE: "A graph was replayed whose kernels are not recorded: the device may have worked.",
+    Cause.UNKNOWN: "The trace does not tell; the reason is given.",
+}
+"""One or two lines on each cause, for the pages."""
 
 NOT_RECOVERABLE: Final = (Cause.PROFILER, Cause.QUEUED, Cause.DEVICE_WAIT, Cause.UNRELIABLE, Cause.UNKNOWN)
 """Causes of which nothing can be promised: no change on the host is known to win the time back."""
