@@ -126,7 +126,7 @@ def answers_page() -> Iterator[str]:
         "<!-- Generated from the frame descriptions in traceview/ by `make docs`. Change them there. -->",
         "",
         "Functions of the Python API take a timeline and return these frames; `--format json` holds the same columns.",
-        "Times are whole nanoseconds from the trace's own origin. Null always means *not recorded* or *does not apply*.",
+        "Times are whole nanoseconds from the trace's own origin. Null means *not recorded* or *does not apply*.",
         "",
     )
     for question, frames in ANSWERS.items():

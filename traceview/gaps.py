@@ -98,14 +98,16 @@ SLOW_NS: Final = 1_000_000
 def idle(timeline: Timeline) -> pl.DataFrame:
     """The stretches between the first and the last work of each device in which nothing ran.
 
-    Without devices: those of the host's ops, with ``device`` null. Columns are those of :data:`IDLE`.
+    Without devices: those of the host's ops, with ``device`` null, from the first to the last op or step mark. Columns
+    are those of :data:`IDLE`.
 
     Args:
         timeline: With launches linked.
     """
     parts = [pl.DataFrame(schema=IDLE)]
     for work in works(timeline):
-        starts, ends = intervals.gaps(work.starts, work.ends)
+        low, high = work.edges
+        starts, ends = intervals.gaps(np.concatenate((low, work.starts)), np.concatenate((high, work.ends)))
         device = pl.Series("device", [work.device], dtype=pl.UInt32).new_from_index(0, len(starts))
         parts.append(pl.DataFrame({"device": device, "start_ns": starts, "end_ns": ends}))
     return pl.concat(parts)

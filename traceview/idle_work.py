@@ -11,6 +11,7 @@ import polars as pl
 from traceview import intervals, schema
 from traceview.host_marks import host_marks
 from traceview.launches import graph_replays
+from traceview.steps import STEP_NAME
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -67,6 +68,7 @@ class Work:
         silent: Stretches in which a replayed graph may have run unrecorded.
         waiting: Stretches in which the device waits for its own asynchronous copies or collectives.
         programs: Runs of compiled programs, which the host does not interrupt.
+        edges: Moments that bound the time looked at besides the work itself, as intervals of one nanosecond.
     """
 
     device: int | None
@@ -82,6 +84,7 @@ class Work:
     silent: IntervalSet = _NOTHING
     waiting: IntervalSet = _NOTHING
     programs: IntervalSet = _NOTHING
+    edges: IntervalSet = _NOTHING
 
     def after(self, moments: NDArray[np.int64]) -> Coming:
         """The first work that starts at or after each moment."""
@@ -177,8 +180,25 @@ def host_works(timeline: Timeline) -> tuple[Work, ...]:
             thread=threads[ids],
             orphan=np.zeros(len(ids), np.bool_),
             collective=np.zeros(len(ids), np.bool_),
+            edges=_step_edges(timeline),
         ),
     )
+
+
+def _step_edges(timeline: Timeline) -> IntervalSet:
+    """The begin of the first and the end of the last profiler step, one nanosecond each."""
+    events = timeline.events
+    annotations = events.filter(pl.col("thread").is_not_null() & (pl.col("kind") == "annotation"))
+    names = annotations["name"].unique().cast(pl.String)
+    marks = annotations.filter(
+        pl.col("name").is_in(names.filter(names.str.contains(STEP_NAME)).cast(pl.Categorical).implode())
+    )
+    if not marks.height:
+        return _NOTHING
+    starts = marks["start_ns"].to_numpy()
+    ends = starts + marks["dur_ns"].to_numpy()
+    low = np.array([starts.min(), ends.max() - 1], np.int64)
+    return low, low + 1
 
 
 def _of_kind(timeline: Timeline, device: int, kind: str) -> IntervalSet:

@@ -111,8 +111,9 @@ def recompiles(timeline: Timeline, steady: SteadyState | None, log: CompileLog |
     rows = [*torch_compilations(timeline), *xla_compilations(timeline), *other_compilations(timeline)]
     if not rows:
         return RECOMPILES.empty()
-    table = pl.DataFrame(rows, schema_overrides={"event_id": pl.UInt32, "process": pl.UInt32}, infer_schema_length=None)
-    table = table.with_columns(pl.col("what").cast(WHAT), step=timeline.events["step"].gather(table["event_id"]))
+    later = ("step", "warmup")
+    table = pl.DataFrame(rows, schema={name: dtype for name, dtype in RECOMPILES.dtypes.items() if name not in later})
+    table = table.with_columns(step=timeline.events["step"].gather(table["event_id"]))
     late = steady.within(table)["event_id"] if steady else table["event_id"].clear()
     first = pl.col("step").is_not_null() | _before_steps(steady)
     table = table.with_columns(
@@ -122,8 +123,7 @@ def recompiles(timeline: Timeline, steady: SteadyState | None, log: CompileLog |
     )
     if log is not None:
         table = _joined(timeline, table, log)
-    types = {column.name: column.dtype for column in RECOMPILES.columns}
-    return table.select([pl.col(name).cast(dtype) for name, dtype in types.items()]).sort("start_ns", "event_id")
+    return table.select(list(RECOMPILES.dtypes)).sort("start_ns", "event_id")
 
 
 def _before_steps(steady: SteadyState | None) -> pl.Expr:

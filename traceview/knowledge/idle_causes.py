@@ -33,9 +33,9 @@ class Cause(StrEnum):
 
 
 CAUSE_DOCS: Final[dict[Cause, str]] = {
-    Cause.LAUNCH: "The host launched work piece by piece, slower than the device ran it (Python, dispatch, launch latency).",
+    Cause.LAUNCH: "The host launched work piece by piece, slower than the device ran it (Python, dispatch, latency).",
     Cause.HOST_WORK: "The host was in Python or in a CPU op that launched nothing for a while, or slept.",
-    Cause.SLOW_CALL: "One runtime call took long: first use of a kernel, whose code is loaded, set-up, or a lock in the driver.",
+    Cause.SLOW_CALL: "One runtime call took long: first use of a kernel, set-up, or a lock of the driver.",
     Cause.SYNC: "The host waited for the device (`item()`, `synchronize`), and the queue ran dry for it.",
     Cause.COPY_TO_HOST: "A copy from the device held the host.",
     Cause.COPY_TO_DEVICE: "A copy to the device held the host, e.g. while the driver stages pageable memory.",
