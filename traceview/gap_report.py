@@ -75,8 +75,10 @@ def gap_report(timeline: Timeline) -> GapReport:
         timeline: As :func:`traceview.load` returns it.
     """
     works = gaps.works(timeline)
-    pieces = gaps.causes(timeline, gaps.idle(timeline))
-    found = gaps.gaps(timeline, pieces).sort("recoverable_ns", "dur_ns", "start_ns", descending=[True, True, False])
+    pieces = gaps.causes(timeline, gaps.idle(timeline, works), works)
+    found = gaps.gaps(timeline, pieces, works).sort(
+        "recoverable_ns", "dur_ns", "start_ns", descending=[True, True, False]
+    )
     on_device = bool(works) and works[0].device is not None
     limiting = limits(timeline, Answer.IDLE, Answer.CAUSES)
     doubt = why_unreliable(timeline) if on_device else None
@@ -90,8 +92,8 @@ def gap_report(timeline: Timeline) -> GapReport:
         span_ns=sum(intervals.span(work.starts, work.ends) for work in works),
         causes=idle_by_cause(timeline, pieces, found) if works else None,
         gaps=found if works else None,
-        devices=launch_health(timeline, pieces) if on_device else None,
-        regions=launch_bound_regions(timeline, found.sort("device", "start_ns")) if on_device else None,
+        devices=launch_health(timeline, pieces, works) if on_device else None,
+        regions=launch_bound_regions(timeline, found.sort("device", "start_ns"), works) if on_device else None,
         waits=host_waits(timeline, pieces, find_steady_state(timeline)),
         doubt=doubt,
         import_report=summarise_import(timeline),

@@ -38,6 +38,8 @@ from traceview.schema import Column, FrameSchema
 from traceview.waits import waited, waits
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from traceview.timeline import Timeline
@@ -95,7 +97,7 @@ SLOW_NS: Final = 1_000_000
 """Beyond this a stretch without a launch is no pace of launching, even if it is made of ops."""
 
 
-def idle(timeline: Timeline) -> pl.DataFrame:
+def idle(timeline: Timeline, known: Sequence[Work] | None = None) -> pl.DataFrame:
     """The stretches between the first and the last work of each device in which nothing ran.
 
     Without devices: those of the host's ops, with ``device`` null, from the first to the last op or step mark. Columns
@@ -103,9 +105,10 @@ def idle(timeline: Timeline) -> pl.DataFrame:
 
     Args:
         timeline: With launches linked.
+        known: Its :func:`works`, if they are at hand.
     """
     parts = [pl.DataFrame(schema=IDLE)]
-    for work in works(timeline):
+    for work in works(timeline) if known is None else known:
         low, high = work.edges
         starts, ends = intervals.gaps(np.concatenate((low, work.starts)), np.concatenate((high, work.ends)))
         device = pl.Series("device", [work.device], dtype=pl.UInt32).new_from_index(0, len(starts))
@@ -118,19 +121,20 @@ def works(timeline: Timeline) -> tuple[Work, ...]:
     return device_works(timeline) or host_works(timeline)
 
 
-def causes(timeline: Timeline, stretches: pl.DataFrame) -> pl.DataFrame:
+def causes(timeline: Timeline, stretches: pl.DataFrame, known: Sequence[Work] | None = None) -> pl.DataFrame:
     """Why each device was idle in some idle stretches: the :data:`GAP_PIECES`.
 
     Args:
         timeline: With launches linked.
         stretches: Columns of :data:`IDLE`; stretches in which the device does not work, whole or in part, e.g. cut at
             the bounds of steps. They must not overlap on one device.
+        known: The :func:`works` of the timeline, if they are at hand.
     """
     parts = [GAP_PIECES.empty()]
     host = HostTime(timeline, (stretches["start_ns"].to_numpy(), stretches["end_ns"].to_numpy()))
     blocking = waits(timeline)
     numbered = stretches.select(*IDLE).with_row_index("interval")
-    for work in works(timeline):
+    for work in works(timeline) if known is None else known:
         own = numbered.filter(_on(work.device))
         if own.height:
             parts.append(_of_device(host, blocking, work, own))
@@ -301,18 +305,20 @@ def recoverable() -> pl.Expr:
     return pl.when(nothing).then(0).otherwise(pl.col("end_ns") - pl.col("start_ns"))
 
 
-def gaps(timeline: Timeline, pieces: pl.DataFrame | None = None) -> pl.DataFrame:
+def gaps(timeline: Timeline, pieces: pl.DataFrame | None = None, known: Sequence[Work] | None = None) -> pl.DataFrame:
     """Every idle stretch with its main cause: the :data:`GAPS`.
 
     Args:
         timeline: With launches linked.
         pieces: The :func:`causes` of :func:`idle`, if they are at hand.
+        known: The :func:`works` of the timeline, if they are at hand.
     """
-    stretches = idle(timeline).with_row_index("interval")
+    known = works(timeline) if known is None else known
+    stretches = idle(timeline, known).with_row_index("interval")
     if not stretches.height:
         return GAPS.empty()
     if pieces is None:
-        pieces = causes(timeline, stretches)
+        pieces = causes(timeline, stretches, known)
     taken = pieces.with_columns(ns=pl.col("end_ns") - pl.col("start_ns"), recoverable_ns=recoverable())
     by_culprit = taken.group_by("interval", "cause", "culprit_id", maintain_order=True).agg(
         pl.col("ns").sum(),
@@ -336,7 +342,7 @@ def gaps(timeline: Timeline, pieces: pl.DataFrame | None = None) -> pl.DataFrame
     found = stretches.join(main, on="interval", how="left", maintain_order="left").join(
         won, on="interval", how="left", maintain_order="left"
     )
-    next_id = _next_ids(timeline, stretches)
+    next_id = _next_ids(known, stretches)
     culprit = _in_common(timeline, found)
     annotation = nearest_of_kind(events, culprit, "annotation")
     return found.select(
@@ -381,9 +387,9 @@ def _in_common(timeline: Timeline, found: pl.DataFrame) -> pl.Series:
     return pl.Series(culprit).replace(-1, None).cast(pl.UInt32)
 
 
-def _next_ids(timeline: Timeline, stretches: pl.DataFrame) -> pl.Series:
+def _next_ids(known: Sequence[Work], stretches: pl.DataFrame) -> pl.Series:
     found = np.full(stretches.height, -1, np.int64)
-    for work in works(timeline):
+    for work in known:
         rows = np.flatnonzero(stretches.select(_on(work.device)).to_series().to_numpy())
         found[rows] = work.after(stretches["end_ns"].to_numpy()[rows]).next_id
     return pl.Series(found).replace(-1, None).cast(pl.UInt32)

@@ -36,13 +36,11 @@ def host_union_ns(events: pl.DataFrame) -> int:
 
 def named(timeline: Timeline, kinds: tuple[str, ...], pattern: str) -> pl.DataFrame:
     """Host events of some kinds whose name matches, with ``name`` as text."""
-    events = timeline.events
-    names = events["name"].cast(pl.String)
-    wanted = names.unique().drop_nulls()
-    wanted = wanted.filter(wanted.str.contains(pattern))
-    return events.filter(
-        pl.col("thread").is_not_null() & pl.col("kind").is_in(list(kinds)) & names.is_in(wanted.implode())
-    ).with_columns(pl.col("name").cast(pl.String))
+    rows = timeline.events.filter(pl.col("kind").is_in(list(kinds)) & pl.col("thread").is_not_null())
+    # Each distinct name is looked at once, as text; the rows are compared by the number of their name.
+    names = rows["name"].unique()
+    wanted = names.filter(names.cast(pl.String).str.contains(pattern))
+    return rows.filter(pl.col("name").is_in(wanted.implode())).with_columns(pl.col("name").cast(pl.String))
 
 
 def outermost(timeline: Timeline, events: pl.DataFrame) -> pl.DataFrame:

@@ -41,11 +41,35 @@ class HostMarks:
     whole: NDArray[np.bool_]
 
 
-def host_marks(timeline: Timeline) -> HostMarks:
-    """The marks of a linked timeline."""
-    events = timeline.events
+def host_marks(timeline: Timeline, rows: NDArray[np.int32] | None = None) -> HostMarks:
+    """The marks of a linked timeline.
+
+    Args:
+        timeline: With launches linked.
+        rows: Ascending ids of the events that matter, each with all that enclose it; the others get no cause. Not
+            given: all.
+    """
     own, reads = _own_causes(timeline)
-    parent = events["parent_id"].cast(pl.Int32).fill_null(nesting.NO_PARENT).to_numpy()
+    parent = timeline.events["parent_id"].cast(pl.Int32).fill_null(nesting.NO_PARENT).to_numpy()
+    if rows is None:
+        return _marks(own, reads, parent)
+    place = np.full(len(parent) + 1, nesting.NO_PARENT, np.int32)
+    place[rows] = np.arange(len(rows), dtype=np.int32)
+    few = _marks(own[rows], reads[rows], place[parent[rows]])
+    del place
+    marks = HostMarks(
+        np.full(len(parent), NO_CAUSE, np.uint8),
+        np.arange(len(parent), dtype=np.int32),
+        np.zeros(len(parent), np.bool_),
+    )
+    marks.cause[rows], marks.culprit[rows], marks.whole[rows] = few.cause, rows[few.culprit], few.whole
+    # Overhead is recorded on no thread: it has no events around it.
+    aside = np.flatnonzero(timeline.events["thread"].is_null().to_numpy() & (own != NO_CAUSE))
+    marks.cause[aside] = own[aside]
+    return marks
+
+
+def _marks(own: NDArray[np.uint8], reads: NDArray[np.bool_], parent: NDArray[np.int32]) -> HostMarks:
     whole = np.isin(own, [CODES[cause] for cause in WHOLE])
     nearest = nesting.nearest_marked(parent, own != NO_CAUSE)
     chosen = nearest.copy()
@@ -56,12 +80,32 @@ def host_marks(timeline: Timeline) -> HostMarks:
             in_whole = outermost >= 0
     interrupts = np.isin(own, [CODES[cause] for cause in WITHIN_ALL])
     chosen = np.where((nearest >= 0) & interrupts[np.maximum(nearest, 0)], nearest, chosen)
-    itself = np.arange(events.height, dtype=np.int32)
+    itself = np.arange(len(parent), dtype=np.int32)
     return HostMarks(
         cause=np.where(chosen >= 0, own[np.maximum(chosen, 0)], NO_CAUSE).astype(np.uint8),
         culprit=np.where(chosen >= 0, chosen, itself).astype(np.int32),
         whole=in_whole,
     )
+
+
+def waiting_calls(timeline: Timeline) -> NDArray[np.int64]:
+    """Ids of the outermost events that wait for a device or read a value from it, ascending.
+
+    Waits inside of data loading or of a compilation are part of these.
+    """
+    own, reads = _own_causes(timeline)
+    parent = timeline.events["parent_id"].cast(pl.Int32).fill_null(nesting.NO_PARENT).to_numpy()
+    rows = np.flatnonzero(np.isin(own, [CODES[Cause.SYNC], CODES[Cause.COPY_TO_HOST]]))
+    hidden = reads | np.isin(own, [CODES[cause] for cause in WHOLE])
+    # Few events wait, so climbing from each is cheaper than looking at all events.
+    around, climbing = parent[rows].copy(), np.arange(len(rows))
+    inside = np.zeros(len(rows), np.bool_)
+    while len(climbing):
+        climbing = climbing[around[climbing] >= 0]
+        inside[climbing] |= hidden[around[climbing]]
+        around[climbing] = parent[around[climbing]]
+        climbing = climbing[~inside[climbing]]
+    return rows[~inside].astype(np.int64)
 
 
 def _outermost(parent: NDArray[np.int32], marked: NDArray[np.bool_]) -> NDArray[np.int32]:

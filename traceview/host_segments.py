@@ -42,21 +42,27 @@ class Segments:
         return self.starts, self.ends
 
 
-def host_segments(events: pl.DataFrame, within: IntervalSet | None = None) -> dict[int, Segments]:
+def rows_within(events: pl.DataFrame, within: IntervalSet) -> NDArray[np.int32]:
+    """Ids of the host events with a duration that touch some sorted, disjoint stretches of time, ascending."""
+    starts, durations = events["start_ns"].to_numpy(), events["dur_ns"].to_numpy()
+    wanted = events["thread"].is_not_null().to_numpy() & (durations > 0)
+    wanted &= _touches(starts, durations, within)
+    return np.flatnonzero(wanted).astype(np.int32)
+
+
+def host_segments(events: pl.DataFrame, rows: NDArray[np.int32] | None = None) -> dict[int, Segments]:
     """The segments of each host thread.
 
     Args:
         events: Events of a linked timeline, all of them.
-        within: Sorted, disjoint stretches of time that matter; what lies outside of them may be left out.
+        rows: Ascending ids of the host events to look at; not given: all that have a duration.
 
     Returns:
         Thread key to its segments.
     """
     starts, durations = events["start_ns"].to_numpy(), events["dur_ns"].to_numpy()
-    wanted = events["thread"].is_not_null().to_numpy() & (durations > 0)
-    if within is not None:
-        wanted &= _touches(starts, durations, within)
-    rows = np.flatnonzero(wanted).astype(np.int32)
+    if rows is None:
+        rows = np.flatnonzero(events["thread"].is_not_null().to_numpy() & (durations > 0)).astype(np.int32)
     if not len(rows):
         return {}
     threads = events["thread"].gather(pl.Series(rows)).to_numpy()

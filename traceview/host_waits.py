@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
 import polars as pl
 
-from traceview.host_marks import CODES, host_marks
+from traceview.host_marks import waiting_calls
 from traceview.knowledge.idle_causes import Cause
 from traceview.schema import Column, FrameSchema
 
@@ -38,21 +37,19 @@ def host_waits(timeline: Timeline, pieces: pl.DataFrame, steady: SteadyState | N
         pieces: The :func:`traceview.gaps.causes` of :func:`traceview.gaps.idle`.
         steady: The steps past the warm-up.
     """
-    marks = host_marks(timeline)
     events = timeline.events
-    waiting = np.isin(marks.cause, [CODES[Cause.SYNC], CODES[Cause.COPY_TO_HOST]])
-    rows = np.flatnonzero(waiting & (marks.culprit == np.arange(events.height)))
+    rows = waiting_calls(timeline)
     if not len(rows):
         return HOST_WAITS.empty()
-    calls = events[rows].select("id", "process", "step", "dur_ns", "name", "op_id")
+    chosen = pl.Series(rows)
+    calls = events.select(pl.col("id", "process", "step", "dur_ns", "name", "op_id").gather(chosen))
     waited = pieces.filter(pl.col("cause").cast(pl.String).is_in([Cause.SYNC.value, Cause.COPY_TO_HOST.value]))
     idle = waited.group_by(id="culprit_id").agg(idle_ns=(pl.col("end_ns") - pl.col("start_ns")).sum())
-    ops = events.select(op_id="id", op="name")
+    around = calls["op_id"]
     late = steady.within(calls)["id"] if steady else calls["id"].clear()
     table = (
         calls.join(idle, on="id", how="left", maintain_order="left")
-        .join(ops, on="op_id", how="left", maintain_order="left")
-        .with_columns(op=pl.when(pl.col("op_id") != pl.col("id")).then(pl.col("op")))
+        .with_columns(op=events["name"].gather(around).set(around == calls["id"], None))
         .group_by("name", "op")
         .agg(
             count=pl.len(),

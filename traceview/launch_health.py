@@ -18,6 +18,8 @@ from traceview.launches import graph_launch_ids
 from traceview.schema import Column, FrameSchema
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from traceview.idle_work import Work
@@ -92,19 +94,23 @@ _FEWEST: Final = 10
 _KERNELS: Final = ("kernel", "xla_op")
 
 
-def launch_health(timeline: Timeline, pieces: pl.DataFrame | None = None) -> pl.DataFrame:
+def launch_health(
+    timeline: Timeline, pieces: pl.DataFrame | None = None, known: Sequence[Work] | None = None
+) -> pl.DataFrame:
     """The :data:`LAUNCH_HEALTH` of each device that did any work.
 
     Args:
         timeline: With launches linked.
         pieces: The :func:`traceview.gaps.causes` of :func:`traceview.gaps.idle`, if they are at hand.
+        known: The work of each device, if it is at hand.
     """
+    known = device_works(timeline) if known is None else known
     if pieces is None:
         pieces = gaps.causes(timeline, gaps.idle(timeline))
     taken = pieces.group_by("device", "cause").agg(ns=(pl.col("end_ns") - pl.col("start_ns")).sum())
     by_graph = graph_launch_ids(timeline.events).to_numpy()
     rows = []
-    for work in device_works(timeline):
+    for work in known:
         own = {row["cause"]: row["ns"] for row in taken.filter(pl.col("device") == work.device).iter_rows(named=True)}
         rows.append(_health(timeline, work, own, np.isin(work.launch_id, by_graph)))
     return pl.DataFrame(rows, schema=LAUNCH_HEALTH.dtypes)
@@ -190,17 +196,20 @@ def queue_depth(timeline: Timeline) -> pl.DataFrame:
     return pl.concat(parts)
 
 
-def launch_bound_regions(timeline: Timeline, found: pl.DataFrame | None = None) -> pl.DataFrame:
+def launch_bound_regions(
+    timeline: Timeline, found: pl.DataFrame | None = None, known: Sequence[Work] | None = None
+) -> pl.DataFrame:
     """The :data:`LAUNCH_BOUND_REGIONS`.
 
     Args:
         timeline: With launches linked.
         found: The :func:`traceview.gaps.gaps`, if they are at hand.
+        known: The work of each device, if it is at hand.
     """
     if found is None:
         found = gaps.gaps(timeline)
     rows = []
-    for work in device_works(timeline):
+    for work in device_works(timeline) if known is None else known:
         own = found.filter(
             (pl.col("device") == work.device)
             & (pl.col("cause") == Cause.LAUNCH.value)

@@ -10,7 +10,7 @@ import polars as pl
 
 from traceview import intervals, nesting, schema
 from traceview.host_marks import NO_CAUSE, host_marks
-from traceview.host_segments import host_segments
+from traceview.host_segments import host_segments, rows_within
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -42,7 +42,9 @@ class HostTime:
 
     def __init__(self, timeline: Timeline, within: IntervalSet) -> None:
         events = timeline.events
-        marks = host_marks(timeline)
+        stretches = intervals.merge(*within)
+        rows = rows_within(events, stretches)
+        marks = host_marks(timeline, _with_ancestors(rows, events))
         kinds = events["kind"].to_physical().to_numpy()
         self.cause = marks.cause
         self.culprit = marks.culprit
@@ -50,7 +52,7 @@ class HostTime:
         self.overhead = _overhead(events, marks)
         self._kinds = kinds
         self._parent = events["parent_id"].cast(pl.Int32).fill_null(nesting.NO_PARENT).to_numpy()
-        self._segments = host_segments(events, intervals.merge(*within))
+        self._segments = host_segments(events, rows)
         busy = (
             events.filter(pl.col("thread").is_not_null() & pl.col("kind").is_in(["op", "api"]))
             .group_by("process", "thread")
@@ -90,6 +92,20 @@ class HostTime:
             current[climbing] = self._parent[here]
             climbing = climbing[current[climbing] >= 0]
         return found
+
+
+def _with_ancestors(rows: NDArray[np.int32], events: pl.DataFrame) -> NDArray[np.int32]:
+    """The rows and all that enclose them: a parent may end a little before its child, and so outside of the rows."""
+    parent = events["parent_id"].cast(pl.Int32).fill_null(nesting.NO_PARENT).to_numpy()
+    chosen = np.zeros(len(parent), np.bool_)
+    chosen[rows] = True
+    new = rows
+    while len(new):
+        around = parent[new]
+        around = around[around >= 0]
+        new = np.unique(around[~chosen[around]])
+        chosen[new] = True
+    return np.flatnonzero(chosen).astype(np.int32)
 
 
 @dataclass(frozen=True, slots=True)
