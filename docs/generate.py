@@ -36,6 +36,8 @@ from traceview import (
 from traceview.knowledge.idle_causes import CAUSE_DOCS, NOT_RECOVERABLE, Cause
 from traceview.rules.base import HEADINGS
 from traceview.rules.catalogue import RULES
+from traceview.stage_table import STAGES
+from traceview.steps import STEPS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -231,7 +233,14 @@ def shortened(lines: list[str], section: str) -> list[str]:
     return [*lines[:start], "...", *lines[end:]]
 
 
+def columns(frame: schema.FrameSchema) -> Iterator[str]:
+    """The columns of one frame, without a heading."""
+    yield from list(frame_section(frame))[4:-1]
+
+
 PARTS: dict[str, Callable[[], Iterator[str]]] = {
+    "stages-frame": lambda: columns(STAGES),
+    "steps-frame": lambda: columns(STEPS),
     "demo": demo,
     "sdpa-orders": sdpa_tables.orders,
     "sdpa-rules": sdpa_tables.rules,

@@ -11,14 +11,14 @@ from traceview.expectations.host_gaps import why_unreliable
 from traceview.host_waits import host_waits
 from traceview.idle_split import idle_by_cause
 from traceview.launch_health import launch_bound_regions, launch_health
-from traceview.report import PartNote, describe, summarise_import
+from traceview.report_parts import PartNote, describe, summarise_import
 from traceview.steady_state import find_steady_state
 from traceview.trust_limits import Answer, limits
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from traceview.report import ImportSummary, TraceInfo
+    from traceview.report_parts import ImportSummary, TraceInfo
     from traceview.timeline import Timeline
 
 WITHOUT_DEVICE: Final = (

@@ -29,12 +29,14 @@ from traceview.findings import Finding, Severity
 from traceview.quantities import percent
 from traceview.rules.base import Facts
 from traceview.rules.catalogue import RULES
+from traceview.stages import Staging, assign_stages, has_marks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import date
 
     from traceview.expectations.model import Accept, Expect, Expectations, Forbid, Wanted
+    from traceview.stages import StagePattern
     from traceview.timeline import Timeline
 
 __all__ = ["BLIND_SHARE", "CheckResult", "Verdict", "check"]
@@ -87,6 +89,7 @@ def check(
     baseline: Sequence[Accept] = (),
     context: Context | None = None,
     today: date | None = None,
+    stages: Sequence[StagePattern] = (),
 ) -> CheckResult:
     """Judge a linked timeline.
 
@@ -96,16 +99,23 @@ def check(
         baseline: Accepted findings and violations besides those of ``expectations``.
         context: Facts that the trace cannot hold; those given here outweigh those of ``expectations``.
         today: The day on which accepted ones are still or no longer accepted; if not given, none has expired.
+        stages: Stages of the user, before those of ``expectations``. Work is split by stage if any are given, if an
+            expectation asks for one, or if the trace has explicit marks.
     """
     stated = expectations.context if expectations else Context()
     context = merge_context(stated, context or Context())
+    staging = _stage(timeline, expectations, stages)
+    timeline = staging.timeline if staging else timeline
     table = dispatch_table(timeline, torch=context.torch, cudnn=context.cudnn)
     findings = _findings(timeline, table)
     accepts = (*(expectations.accepts if expectations else ()), *baseline)
     accepted_findings = accept_findings(findings, accepts, today)
     counting = [one for one, known in zip(findings, accepted_findings.accepted, strict=True) if not known]
     circumstances = Circumstances(timeline, context)
-    results = judge(timeline, table, expectations, counting, circumstances) if expectations else ()
+    why_no_stage = staging.why_none if staging else None
+    results = (
+        judge(timeline, table, expectations, counting, circumstances, why_no_stage=why_no_stage) if expectations else ()
+    )
     accepted_results = accept_results(results, accepts, today)
     findings = _by_severity(_expected(one, expectations, circumstances) for one in accepted_findings.kept)
     results = accepted_results.kept
@@ -118,8 +128,16 @@ def check(
         expectations=results if expectations else None,
         expectations_path=expectations.path if expectations else None,
         context=context,
-        notes=_notes(accepts, accepted_findings, accepted_results),
+        notes=(*_notes(accepts, accepted_findings, accepted_results), *(staging.notes if staging else ())),
     )
+
+
+def _stage(timeline: Timeline, expectations: Expectations | None, stages: Sequence[StagePattern]) -> Staging | None:
+    """The stages of the trace if somebody asks for them: rows that nobody asked to split would only be more rows."""
+    given = (*stages, *(expectations.stages if expectations else ()))
+    if given or (expectations is not None and expectations.asks_for_stages) or has_marks(timeline):
+        return assign_stages(timeline, given)
+    return None
 
 
 def merge_context(stated: Context, given: Context) -> Context:
@@ -134,9 +152,11 @@ def judge(
     expectations: Expectations,
     findings: Sequence[Finding],
     circumstances: Circumstances,
+    *,
+    why_no_stage: str | None = None,
 ) -> tuple[ExpectationResult, ...]:
     """Judge everything that a file states, in the order of its lines; nothing is accepted yet."""
-    pieces = Pieces(timeline, table)
+    pieces = Pieces(timeline, table, why_no_stage=why_no_stage)
 
     def expect(one: Expect) -> Judgement:
         return _unless_it_applies(one, circumstances) or judge_expect(one, pieces)

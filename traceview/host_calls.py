@@ -36,11 +36,11 @@ def host_union_ns(events: pl.DataFrame) -> int:
 
 def named(timeline: Timeline, kinds: tuple[str, ...], pattern: str) -> pl.DataFrame:
     """Host events of some kinds whose name matches, with ``name`` as text."""
-    rows = timeline.events.filter(pl.col("kind").is_in(list(kinds)) & pl.col("thread").is_not_null())
-    # Each distinct name is looked at once, as text; the rows are compared by the number of their name.
-    names = rows["name"].unique()
-    wanted = names.filter(names.cast(pl.String).str.contains(pattern))
-    return rows.filter(pl.col("name").is_in(wanted.implode())).with_columns(pl.col("name").cast(pl.String))
+    # Filtered before names become text: a trace has millions of events and thousands of names.
+    events = timeline.events.filter(pl.col("thread").is_not_null() & pl.col("kind").is_in(list(kinds)))
+    wanted = events["name"].unique()
+    wanted = wanted.filter(wanted.cast(pl.String).str.contains(pattern).fill_null(value=False))
+    return events.filter(pl.col("name").is_in(wanted.implode())).with_columns(pl.col("name").cast(pl.String))
 
 
 def outermost(timeline: Timeline, events: pl.DataFrame) -> pl.DataFrame:

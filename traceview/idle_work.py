@@ -11,7 +11,7 @@ import polars as pl
 from traceview import intervals, schema
 from traceview.host_marks import host_marks
 from traceview.launches import graph_replays
-from traceview.steps import STEP_NAME
+from traceview.profiler_steps import profiler_steps
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -187,16 +187,10 @@ def host_works(timeline: Timeline) -> tuple[Work, ...]:
 
 def _step_edges(timeline: Timeline) -> IntervalSet:
     """The begin of the first and the end of the last profiler step, one nanosecond each."""
-    events = timeline.events
-    annotations = events.filter(pl.col("thread").is_not_null() & (pl.col("kind") == "annotation"))
-    names = annotations["name"].unique().cast(pl.String)
-    marks = annotations.filter(
-        pl.col("name").is_in(names.filter(names.str.contains(STEP_NAME)).cast(pl.Categorical).implode())
-    )
+    marks = profiler_steps(timeline)
     if not marks.height:
         return _NOTHING
-    starts = marks["start_ns"].to_numpy()
-    ends = starts + marks["dur_ns"].to_numpy()
+    starts, ends = marks["start_ns"].to_numpy(), marks["end_ns"].to_numpy()
     low = np.array([starts.min(), ends.max() - 1], np.int64)
     return low, low + 1
 

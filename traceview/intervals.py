@@ -111,6 +111,46 @@ def intersect(a: IntervalSet, b: IntervalSet) -> IntervalSet:
     return np.maximum(a_starts[which_a], b_starts[which_b]), np.minimum(a_ends[which_a], b_ends[which_b])
 
 
+def crossings(a: IntervalSet, b: IntervalSet) -> tuple[NDArray[np.intp], NDArray[np.intp], Nanoseconds, Nanoseconds]:
+    """Where intervals of two sets overlap, and which ones.
+
+    Args:
+        a: Sorted and disjoint; intervals that touch stay apart.
+        b: Likewise.
+
+    Returns:
+        For each overlap the index in ``a``, the index in ``b``, its start and its end, ns.
+    """
+    (a_starts, a_ends), (b_starts, b_ends) = a, b
+    if not len(a_starts) or not len(b_starts):
+        nothing = np.empty(0, np.intp)
+        return nothing, nothing, np.empty(0, np.int64), np.empty(0, np.int64)
+    first = np.searchsorted(b_ends, a_starts, side="right")
+    stop = np.searchsorted(b_starts, a_ends, side="left")
+    count = np.maximum(stop - first, 0)
+    which_a = np.repeat(np.arange(len(a_starts)), count)
+    which_b = np.repeat(first, count) + np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+    return (
+        which_a,
+        which_b,
+        np.maximum(a_starts[which_a], b_starts[which_b]),
+        np.minimum(a_ends[which_a], b_ends[which_b]),
+    )
+
+
+def exclusive(starts: Nanoseconds, ends: Nanoseconds) -> IntervalSet:
+    """For each interval the part that none before it covers: disjoint pieces that keep their order.
+
+    Args:
+        starts: Start of each interval, ns, ascending; of two that overlap the first keeps the overlap.
+        ends: End of each interval, ns, exclusive.
+    """
+    if not len(starts):
+        return starts, ends
+    reach = np.concatenate(([starts[0]], np.maximum.accumulate(ends)[:-1]))
+    return np.maximum(starts, reach), np.maximum(ends, np.maximum(starts, reach))
+
+
 def covered(starts: Nanoseconds, ends: Nanoseconds, cover: IntervalSet) -> Nanoseconds:
     """For each interval on its own, how much of it ``cover`` covers, ns.
 

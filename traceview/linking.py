@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from traceview import launches, steps
+from traceview import launches, profiler_steps
 from traceview.kernels import identify
 from traceview.memory import large_blocks_apart, release_free
 
@@ -24,7 +24,7 @@ def finish(timeline: Timeline) -> Timeline:
     with large_blocks_apart():
         linked = launches.link(mark_collectives(timeline))
     release_free()
-    return steps.mark_steps(linked)
+    return profiler_steps.mark_steps(linked)
 
 
 def mark_collectives(timeline: Timeline) -> Timeline:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from traceview.recompiles import outside_window, recompiles, shows_compilation
-from traceview.report import PartNote, describe, summarise_import
+from traceview.report_parts import PartNote, describe, summarise_import
 from traceview.steady_state import find_steady_state
 from traceview.trust_limits import Answer, limits
 
 if TYPE_CHECKING:
     from traceview.compile_log import CompileLog
-    from traceview.report import ImportSummary, TraceInfo
+    from traceview.report_parts import ImportSummary, TraceInfo
     from traceview.timeline import Timeline
 
 

@@ -12,11 +12,47 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from traceview.busy import DeviceBusy, busy
-from traceview.knowledge.architectures import architecture
-from traceview.steps import STEP_NAME
+from traceview.gap_report import GapReport, gap_report
+from traceview.idle_split import idle_split
+from traceview.recompile_report import RecompileReport, recompile_report
+from traceview.report_parts import (
+    Device,
+    ImportNote,
+    ImportSummary,
+    PartNote,
+    TraceInfo,
+    describe,
+    summarise_import,
+)
+from traceview.stage_table import StageTable, stage_table
+from traceview.step_marks import StepSource
+from traceview.time_report import StepTimeline, stage_notes, step_notes, step_timeline
+from traceview.transfer_report import TransferReport, transfer_report
 
 if TYPE_CHECKING:
-    from traceview.timeline import Count, Timeline
+    from collections.abc import Sequence
+
+    from traceview.stages import StagePattern
+    from traceview.timeline import Timeline
+
+__all__ = [
+    "Device",
+    "DeviceBusy",
+    "ImportNote",
+    "ImportSummary",
+    "KernelReport",
+    "KernelUse",
+    "PartNote",
+    "Report",
+    "Step",
+    "TraceInfo",
+    "describe",
+    "kernel_report",
+    "kernel_uses",
+    "report",
+    "steps_of",
+    "summarise_import",
+]
 
 COPY_FAMILIES: Final = {"memcpy": "memcpy", "memset": "memset"}
 """Kinds of device work that are no kernels; the kind is their family."""
@@ -27,90 +63,23 @@ DEVICE_NOT_RECORDED: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class PartNote:
-    """Why a part is missing or limited. ``part`` is the name of the field concerned."""
-
-    part: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Device:
-    """A device as the trace describes it.
-
-    Attributes:
-        device: Key into ``Timeline.devices``.
-        ordinal: Device number in its file.
-        name: Product name, if recorded.
-        vendor: Vendor, if it can be told.
-        compute_capability: ``"9.0"``; for AMD the gfx number's major and minor.
-        rank: Rank of the file it comes from, if recorded.
-        used: It did some work in the trace.
-        architecture: ``"sm90"``, ``"gfx942"``, if it can be told.
-    """
-
-    device: int
-    ordinal: int
-    name: str | None
-    vendor: str | None
-    compute_capability: str | None
-    rank: int | None
-    used: bool
-    architecture: str | None = None
-
-    @property
-    def label(self) -> str:
-        """Short name within one trace, e.g. ``rank 1 device 0``."""
-        return f"device {self.ordinal}" if self.rank is None else f"rank {self.rank} device {self.ordinal}"
-
-
-@dataclass(frozen=True, slots=True)
-class TraceInfo:
-    """Which trace this is and how far it can be believed.
-
-    Attributes:
-        files: Paths as given, one per file read.
-        format: Format id; several are joined by ``+``.
-        producer: Program that wrote it.
-        producer_version: Its version, if the file says.
-        devices: Every device the file describes.
-        events: Number of events read.
-        truncated: A file ends before its own end.
-        trust: ``good``, ``limited`` or ``poor``.
-    """
-
-    files: tuple[str, ...]
-    format: str
-    producer: str
-    producer_version: str | None
-    devices: tuple[Device, ...]
-    events: int
-    truncated: bool
-    trust: str
-
-
-@dataclass(frozen=True, slots=True)
-class ImportNote:
-    """One remark on the import; ``trust`` is the grade that it alone leaves."""
-
-    kind: str
-    text: str
-    trust: str
-
-
-@dataclass(frozen=True, slots=True)
-class ImportSummary:
-    """What the import skipped, repaired or doubts: counts by kind, and remarks in words."""
-
-    trust: str
-    truncated: bool
-    counts: dict[str, Count]
-    notes: tuple[ImportNote, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Step:
-    """One profiler step of one process; ``warmup`` is ``None`` where it is not known."""
+    """One step of one process.
+
+    Attributes:
+        name: Name of its range, as recorded.
+        index: Its number.
+        rank: Rank of its process, if recorded.
+        start_ns: Start, ns.
+        wall_ns: From there to the end of its range or of its last device work, ns.
+        warmup: It is warm-up; ``None`` where that cannot be told.
+        host_ns: Length of its host range, ns.
+        why: Why it is.
+        phase: Phase of a serving engine.
+        requests: Requests in its batch.
+        prefill_tokens: New tokens of prompts in it.
+        decode_tokens: Tokens decoded in it.
+    """
 
     name: str
     index: int
@@ -118,6 +87,12 @@ class Step:
     start_ns: int
     wall_ns: int
     warmup: bool | None
+    host_ns: int | None = None
+    why: str | None = None
+    phase: str | None = None
+    requests: int | None = None
+    prefill_tokens: int | None = None
+    decode_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +145,7 @@ class KernelReport:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Answer of ``traceview report``."""
+    """Answer of ``traceview report``; parts that were not looked for are ``None``."""
 
     trace: TraceInfo
     launched_only: bool
@@ -180,72 +155,31 @@ class Report:
     families: tuple[KernelUse, ...] | None
     import_report: ImportSummary
     notes: tuple[PartNote, ...]
+    time: StepTimeline | None = None
+    stages: StageTable | None = None
+    gaps: GapReport | None = None
+    recompiles: RecompileReport | None = None
+    transfers: TransferReport | None = None
 
 
-def describe(timeline: Timeline) -> TraceInfo:
-    """Which trace this is."""
-    runs = timeline.runs
-    ranks = {index: run.rank for index, run in enumerate(runs)}
-    used = set(timeline.device_work["device"].unique())
-    devices = tuple(
-        Device(
-            device=row["device"],
-            ordinal=row["ordinal"],
-            name=row["name"],
-            vendor=row["vendor"],
-            compute_capability=None
-            if row["compute_major"] is None
-            else f"{row['compute_major']}.{row['compute_minor'] or 0}",
-            rank=ranks.get(row["run"]),
-            used=row["device"] in used,
-            architecture=architecture(row["vendor"], row["name"], row["compute_major"], row["compute_minor"]),
-        )
-        for row in timeline.devices.iter_rows(named=True)
-    )
-    versions = {run.producer_version for run in runs}
-    return TraceInfo(
-        files=tuple(str(run.path) for run in runs),
-        format="+".join(dict.fromkeys(run.format for run in runs)),
-        producer=" + ".join(dict.fromkeys(run.producer for run in runs)),
-        producer_version=next(iter(versions)) if len(versions) == 1 else None,
-        devices=devices,
-        events=timeline.events.height,
-        truncated=timeline.report.truncated,
-        trust=timeline.report.trust.value,
-    )
-
-
-def summarise_import(timeline: Timeline) -> ImportSummary:
-    """What the import skipped, repaired or doubts."""
-    report = timeline.report
-    return ImportSummary(
-        trust=report.trust.value,
-        truncated=report.truncated,
-        counts=dict(report.counts),
-        notes=tuple(ImportNote(note.kind, note.text, note.trust.value) for note in report.notes),
-    )
-
-
-def find_steps(timeline: Timeline) -> tuple[Step, ...]:
-    """The profiler steps by start; one per process and step."""
-    ranks = {index: run.rank for index, run in enumerate(timeline.runs)}
-    rank_of = {row["process"]: ranks.get(row["run"]) for row in timeline.processes.iter_rows(named=True)}
-    marks = timeline.events.filter(
-        (pl.col("kind") == "annotation")
-        & pl.col("thread").is_not_null()
-        & pl.col("name").cast(pl.String).str.contains(STEP_NAME)
-    ).with_columns(index=pl.col("name").cast(pl.String).str.extract(STEP_NAME).cast(pl.Int64, strict=False))
+def steps_of(steps: StepTimeline) -> tuple[Step, ...]:
+    """The steps by start, each with what is known of it."""
     return tuple(
         Step(
             name=row["name"],
-            index=row["index"],
-            rank=rank_of.get(row["process"]),
+            index=row["number"],
+            rank=steps.ranks.get(row["process"]),
             start_ns=row["start_ns"],
-            wall_ns=row["dur_ns"],
-            warmup=None,
+            wall_ns=row["end_ns"] - row["start_ns"],
+            host_ns=row["host_end_ns"] - row["host_start_ns"],
+            warmup=row["warmup"],
+            why=row["why"],
+            phase=row["phase"],
+            requests=row["requests"],
+            prefill_tokens=row["prefill_tokens"],
+            decode_tokens=row["decode_tokens"],
         )
-        for row in marks.select("name", "index", "process", "start_ns", "dur_ns").iter_rows(named=True)
-        if row["index"] is not None
+        for row in steps.table.steps.sort("start_ns", "process").iter_rows(named=True)
     )
 
 
@@ -313,12 +247,13 @@ def _with_new_time(rows: pl.DataFrame, by: list[str]) -> pl.Series:
     return ordered.select("row", new=new).sort("row")["new"]
 
 
-def report(timeline: Timeline, *, launched_only: bool = False) -> Report:
-    """Where the time of the devices went.
+def report(timeline: Timeline, *, launched_only: bool = False, given: Sequence[StagePattern] = ()) -> Report:
+    """Where the time went: devices, steps, stages, kernels.
 
     Args:
         timeline: With launches linked.
-        launched_only: Leave out device work without a launch in the file.
+        launched_only: Leave device work without a launch in the file out of the busy times and kernels.
+        given: Stages of the user.
     """
     work = timeline.device_work
     notes: list[PartNote] = []
@@ -331,18 +266,25 @@ def report(timeline: Timeline, *, launched_only: bool = False) -> Report:
     elif kernels is None:
         notes.append(PartNote("kernels", "No device work has a launch in the file, so none is left."))
     notes += _launch_notes(devices, launched_only=launched_only)
-    steps = find_steps(timeline)
-    if not steps:
-        notes.append(PartNote("steps", "The trace has no step marks; call prof.step() once per iteration."))
+    time = step_timeline(timeline, split_idle=idle_split(timeline))
+    stages = stage_table(timeline, given, steps=time.table)
+    marked = time.table.source is not StepSource.WHOLE
+    notes += stage_notes(stages)
+    notes += step_notes(time)
     return Report(
         trace=describe(timeline),
         launched_only=launched_only,
         devices=devices or None,
-        steps=steps or None,
+        steps=steps_of(time) if marked else None,
         kernels=kernels,
         families=families,
         import_report=summarise_import(timeline),
         notes=tuple(notes),
+        time=time,
+        stages=stages,
+        gaps=gap_report(timeline),
+        recompiles=recompile_report(timeline),
+        transfers=transfer_report(timeline),
     )
 
 

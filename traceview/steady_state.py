@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from traceview.steps import STEP_NAME
+from traceview.profiler_steps import profiler_steps
 
 if TYPE_CHECKING:
     from traceview.timeline import Timeline
@@ -38,12 +38,8 @@ class SteadyState:
 def find_steady_state(timeline: Timeline) -> SteadyState | None:
     """The steps past the first of each process; ``None`` if no process has two recorded steps."""
     marks = (
-        timeline.events.filter(
-            pl.col("thread").is_not_null()
-            & (pl.col("kind") == "annotation")
-            & pl.col("name").cast(pl.String).str.contains(STEP_NAME)
-        )
-        .select("process", "step", "start_ns", end_ns=pl.col("start_ns") + pl.col("dur_ns"))
+        profiler_steps(timeline)
+        .rename({"number": "step"})
         .drop_nulls()
         .unique(["process", "step"], keep="first", maintain_order=True)
         .sort("process", "start_ns")

@@ -1,47 +1,204 @@
-"""Which profiler step an event belongs to.
+"""The steps of a program: which there are, how long each took, and which are warm-up.
 
-``torch.profiler`` marks each step with a range ``ProfilerStep#N`` on the thread that calls ``step()``.
+A step is opened by a host range; its device work may run much later. So a step lasts from the start of its range, or
+from the end of the step before if that is later, to the end of its range or of the last device work it launched,
+whichever comes last. That is also how TensorBoard's PyTorch plugin cuts a trace, whose published figures the tests
+reproduce. Steps of one process never overlap.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import polars as pl
 
+from traceview import step_marks
+from traceview.schema import Column, FrameSchema
+from traceview.step_marks import StepSource
+from traceview.warm_up import mark_warm_up
+
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
     from traceview.timeline import Timeline
 
-STEP_NAME: Final = r"^ProfilerStep\s*#(\d+)$"
+STEPS: Final = FrameSchema(
+    "steps",
+    "One row per step, by process and time.",
+    (
+        Column("process", pl.UInt32, "", "key into `processes`", nullable=True),
+        Column("number", pl.Int64, "", "number of the step as the program counts, else counted from 0"),
+        Column("name", pl.String, "", "name of the range, as recorded"),
+        Column("phase", pl.String, "", "phase of a serving engine: prefill, decode, mixed", nullable=True),
+        Column("requests", pl.Int64, "", "requests in the batch, when the name tells", nullable=True),
+        Column("prefill_tokens", pl.Int64, "", "new tokens of prompts, when the name tells", nullable=True),
+        Column("decode_tokens", pl.Int64, "", "tokens decoded, when the name tells", nullable=True),
+        Column("start_ns", pl.Int64, "ns", "start of the step"),
+        Column("end_ns", pl.Int64, "ns", "end of the step, its device work included"),
+        Column("host_start_ns", pl.Int64, "ns", "start of its host range"),
+        Column("host_end_ns", pl.Int64, "ns", "end of its host range"),
+        Column("warmup", pl.Boolean, "", "it belongs to the warm-up; null: not to be told", nullable=True),
+        Column("why", pl.String, "", "why it is warm-up", nullable=True),
+    ),
+)
+"""What :func:`find_steps` returns."""
+
+LEAST_STEPS: Final = 3
+"""Fewer steady steps than this have no percentiles."""
 
 
-def mark_steps(timeline: Timeline) -> Timeline:
-    """Set ``step``: host rows by the step of their process they start in, device rows by the step of their launch.
+@dataclass(frozen=True, slots=True)
+class StepTable:
+    """The steps of a trace.
 
-    Device work is launched in one step and may run in the next; it belongs to the step that asked for it. Device work
-    without a recorded launch gets no step.
+    Attributes:
+        steps: Frame of :data:`STEPS`.
+        source: What marks a step.
+        notes: What limits the answer, in words.
     """
-    events = timeline.events
-    annotations = events.filter(pl.col("thread").is_not_null() & (pl.col("kind") == "annotation"))
-    marks = annotations.filter(pl.col("name").cast(pl.String).str.contains(STEP_NAME)).select(
-        "process",
-        "start_ns",
-        end_ns=pl.col("start_ns") + pl.col("dur_ns"),
-        number=pl.col("name").cast(pl.String).str.extract(STEP_NAME).cast(pl.Int32, strict=False),
+
+    steps: pl.DataFrame
+    source: StepSource
+    notes: tuple[str, ...]
+
+    @property
+    def steady(self) -> pl.DataFrame:
+        """The steps that are no warm-up; all of them if warm-up cannot be told."""
+        return self.steps.filter(~pl.col("warmup").fill_null(value=False))
+
+
+@dataclass(frozen=True, slots=True)
+class StepTimes:
+    """How long some steps took.
+
+    Attributes:
+        phase: Phase of a serving engine, ``None`` for all steps.
+        count: Number of steps.
+        total_ns: Sum, ns.
+        mean_ns: Mean, ns.
+        p50_ns: Median, ns; percentiles are interpolated linearly, ``None`` for fewer than three steps.
+        p90_ns: 90th percentile, ns.
+        p99_ns: 99th percentile, ns.
+        least_ns: Shortest, ns.
+        most_ns: Longest, ns.
+    """
+
+    phase: str | None
+    count: int
+    total_ns: int
+    mean_ns: float
+    p50_ns: float | None
+    p90_ns: float | None
+    p99_ns: float | None
+    least_ns: int
+    most_ns: int
+
+
+def find_steps(timeline: Timeline) -> StepTable:
+    """Find the steps of a linked timeline; without any mark the whole trace is one."""
+    source, ranges = step_marks.find(timeline)
+    notes: list[str] = []
+    if source is StepSource.WHOLE:
+        notes.append("the trace has no step marks, so all of it is taken as one step")
+    device = _device_windows(timeline, ranges, source)
+    steps = _windows(timeline, ranges.join(device, on="id", how="left", maintain_order="left"), source, notes)
+    steps = mark_warm_up(timeline, steps)
+    notes += step_marks.several_iterations(timeline, source, ranges)
+    frame = steps.select(
+        *("process", "number", "name", "phase", "requests", "prefill_tokens", "decode_tokens"),
+        *("start_ns", "end_ns", "host_start_ns", "host_end_ns", "warmup", "why"),
     )
-    if not marks.height:
-        return timeline
-    step = np.full(events.height, -1, np.int32)
-    starts = events["start_ns"].to_numpy()
-    for mark in marks.iter_rows(named=True):
-        # Events are sorted by start, so a step is a stretch of rows.
-        first, stop = np.searchsorted(starts, [mark["start_ns"], mark["end_ns"]]).tolist()
-        inside = events[first:stop].select(
-            (pl.col("process") == mark["process"]).fill_null(value=False) & pl.col("thread").is_not_null()
+    return StepTable(frame, source, tuple(notes))
+
+
+def step_times(steps: pl.DataFrame, phase: str | None = None) -> StepTimes | None:
+    """How long steps took; ``None`` for no steps.
+
+    Args:
+        steps: Frame of :data:`STEPS`.
+        phase: Only these.
+    """
+    chosen = steps if phase is None else steps.filter(pl.col("phase") == phase)
+    walls = (chosen["end_ns"] - chosen["start_ns"]).to_numpy()
+    if not len(walls):
+        return None
+    p50, p90, p99 = percentiles(walls, (50, 90, 99))
+    return StepTimes(
+        phase, len(walls), int(walls.sum()), float(walls.mean()), p50, p90, p99, int(walls.min()), int(walls.max())
+    )
+
+
+def percentiles(values: NDArray[np.int64], which: Iterable[float]) -> list[float | None]:
+    """Percentiles with linear interpolation, as numpy has them; ``None`` each for fewer than three values."""
+    if len(values) < LEAST_STEPS:
+        return [None for _ in which]
+    return [float(np.percentile(values, one)) for one in which]
+
+
+def _device_windows(timeline: Timeline, ranges: pl.DataFrame, source: StepSource) -> pl.DataFrame:
+    """For each range that launched device work: the start of the first and the end of the last of it."""
+    schema = {"id": pl.UInt32, "first_ns": pl.Int64, "last_ns": pl.Int64}
+    events = timeline.events
+    work = timeline.device_work.filter(pl.col("launch_id").is_not_null())
+    if not work.height or source in {StepSource.WHOLE, StepSource.XLA_MODULE}:
+        return pl.DataFrame(schema=schema)
+    # Every launch that lies wholly in the range counts, also those of other threads of the process.
+    calls = events[work["launch_id"].unique()].select(
+        "process", launch_id="id", call_ns="start_ns", call_end_ns=pl.col("start_ns") + pl.col("dur_ns")
+    )
+    placed = calls.sort("call_ns").join_asof(
+        ranges.select("id", "process", "host_start_ns", "host_end_ns").sort("host_start_ns"),
+        left_on="call_ns",
+        right_on="host_start_ns",
+        by="process",
+        strategy="backward",
+        check_sortedness=False,
+    )
+    inside = placed.filter(pl.col("call_end_ns") <= pl.col("host_end_ns"))
+    return (
+        work.select("launch_id", "start_ns", end_ns=pl.col("start_ns") + pl.col("dur_ns"))
+        .join(inside.select("launch_id", "id"), on="launch_id")
+        .group_by("id")
+        .agg(first_ns=pl.col("start_ns").min(), last_ns=pl.col("end_ns").max())
+        .cast(schema)  # type: ignore[arg-type]
+    )
+
+
+def _windows(timeline: Timeline, ranges: pl.DataFrame, source: StepSource, notes: list[str]) -> pl.DataFrame:
+    """Ranges with ``start_ns`` and ``end_ns`` of their steps."""
+    orphans = timeline.device_work.filter(pl.col("launch_id").is_null()).select(
+        "process", end_ns=pl.col("start_ns") + pl.col("dur_ns")
+    )
+    late: list[int] = []
+    starts: dict[int, int] = {}
+    ends: dict[int, int] = {}
+    for (process,), own in ranges.group_by("process", maintain_order=True):
+        before = -1
+        first = own["first_ns"].drop_nulls()
+        if len(first) and source is not StepSource.XLA_MODULE:
+            # Work of an earlier step that still runs is not this step's time.
+            earlier = orphans.filter((pl.col("process") == process) & (pl.col("end_ns") <= first[0]))["end_ns"]
+            before = max(before, int(earlier.max() or -1))  # type: ignore[arg-type]
+        for row in own.iter_rows(named=True):
+            start, end = max(row["host_start_ns"], before), max(row["host_end_ns"], before)
+            if row["last_ns"] is not None:
+                end = max(end, row["last_ns"])
+                if row["first_ns"] > row["host_end_ns"] and start < row["first_ns"]:
+                    late.append(row["first_ns"] - row["host_start_ns"])
+                    start = row["first_ns"]
+            starts[row["id"]], ends[row["id"]] = start, end
+            before = max(before, end)
+    if late:
+        notes.append(
+            f"the first kernel of {len(late)} of {ranges.height} steps starts only after their host range has closed "
+            f"(up to {max(late) / 1e6:.1f} ms after it opened): such a step is the time of its device work"
         )
-        step[first:stop][inside.to_series().to_numpy()] = mark["number"]
-    launched = events.select("id", "launch_id").drop_nulls()
-    step[launched["id"].to_numpy()] = step[launched["launch_id"].to_numpy()]
-    return replace(timeline, events=events.with_columns(pl.Series("step", step).set(pl.Series(step < 0), None)))
+    ids = ranges["id"].to_list()
+    return ranges.with_columns(
+        start_ns=pl.Series([starts[one] for one in ids], dtype=pl.Int64),
+        end_ns=pl.Series([ends[one] for one in ids], dtype=pl.Int64),
+    )

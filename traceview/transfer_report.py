@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from traceview.allocations import allocations
-from traceview.report import PartNote, describe, summarise_import
+from traceview.report_parts import PartNote, describe, summarise_import
 from traceview.steady_state import find_steady_state
 from traceview.transfers import FEWEST_STEPS, copies, transfers
 from traceview.trust_limits import Answer, limits
@@ -14,7 +14,7 @@ from traceview.trust_limits import Answer, limits
 if TYPE_CHECKING:
     import polars as pl
 
-    from traceview.report import ImportSummary, TraceInfo
+    from traceview.report_parts import ImportSummary, TraceInfo
     from traceview.timeline import Timeline
 
 

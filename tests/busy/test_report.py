@@ -51,7 +51,7 @@ def test_a_known_kernel_is_identified():
 def test_without_device_work_parts_are_none_and_say_why():
     result = report.report(timeline(op("aten::mm", 0, 10)))
     assert (result.devices, result.kernels, result.families) == (None, None, None)
-    assert {note.part for note in result.notes} == {"devices", "kernels", "steps"}
+    assert {note.part for note in result.notes} == {"devices", "kernels", "steps", "stages", "time"}
     assert report.kernel_report(timeline(op("aten::mm", 0, 10))).kernels is None
 
 
@@ -73,10 +73,10 @@ def test_steps():
         host("annotation", "forward", 0, 9),
     )
     assert [
-        (step.name, step.index, step.start_ns, step.wall_ns, step.warmup) for step in report.find_steps(linked)
+        (step.name, step.index, step.start_ns, step.wall_ns, step.warmup) for step in report.report(linked).steps
     ] == [
-        ("ProfilerStep#7", 7, 0, 50_000, None),
-        ("ProfilerStep#8", 8, 50_000, 40_000, None),
+        ("ProfilerStep#7", 7, 0, 50_000, False),
+        ("ProfilerStep#8", 8, 50_000, 40_000, False),
     ]
 
 

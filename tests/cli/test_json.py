@@ -12,8 +12,11 @@ from traceview.explaining import explain_trace
 from traceview.gate import check
 from traceview.render import documents
 from traceview.render.explain_document import explain_document
+from traceview.render.report_document import report_document
+from traceview.render.time_documents import stages_document, steps_document
+from traceview.time_report import stage_report, step_report
 
-COMMANDS = ("check-dispatch", "explain", "report", "kernels", "gaps", "recompiles", "transfers")
+COMMANDS = ("check-dispatch", "explain", "report", "stages", "steps", "kernels", "gaps", "recompiles", "transfers")
 
 
 @pytest.fixture(scope="session")
@@ -54,7 +57,9 @@ def test_real_traces(corpus, validators):
         written = {
             "check-dispatch": documents.check_document(result, trace, summary, result.exit_code),
             "explain": explain_document(explain_trace(timeline), trace, summary),
-            "report": documents.report_document(report.report(timeline)),
+            "report": report_document(report.report(timeline)),
+            "stages": stages_document(stage_report(timeline)),
+            "steps": steps_document(step_report(timeline), report.steps_of(step_report(timeline).steps)),
             "kernels": documents.kernels_document(kernels, kernels.kernels),
         }
         for name, document in written.items():

@@ -153,7 +153,7 @@ CASES = {
     ),
     "by stage, and there are none": (
         expect(op="attention", stage="denoise*", implementation="flash"), CALLS,
-        "inconclusive", "no work of the trace is assigned to a stage, so there is nothing to compare with denoise*",
+        "inconclusive", "no work of the trace is assigned to a stage, because no annotation, no function or module of a recorded Python stack and no XLA scope names a stage: there is nothing to compare with denoise*",
     ),
     "tensor cores": (
         expect(op="gemm", tensor_core=True), [*matrix(0, 1), *matrix(20, 2, SIMT, 3)],

@@ -77,7 +77,7 @@ def report(trace, summary):
     steps = tuple(Step(f"ProfilerStep#{n}", n, None, n * 10**9, 1_211_182_000 + n, None) for n in (6, 7))
     notes = (
         PartNote("devices", "509 pieces of device work have no launch in the file."),
-        PartNote("stages", "not shown"),
+        PartNote("gaps", "not shown"),
     )
     return Report(trace, False, (device(),), steps, KERNELS, FAMILIES, summary, notes)
 
@@ -95,14 +95,14 @@ Device busy 52.6 % of 1.078 s; idle 511.5 ms. Not hidden behind computation: cop
   events    117,635
   trust     limited: 509 of 1,707 device events have no launch in the file.
 
-Devices (ms)
-  device      busy       span     busy     idle  computation  exposed comm.  exposed memcpy
-  device 0  52.6 %  1,078.288  566.759  511.529      552.189          0.000          14.570
-
 Steps
   step              wall ms
   ProfilerStep#6  1,211.182
   ProfilerStep#7  1,211.182
+
+Devices (ms)
+  device      busy       span     busy     idle  computation  exposed comm.  exposed memcpy
+  device 0  52.6 %  1,078.288  566.759  511.529      552.189          0.000          14.570
 
 Device time by family
    share    busy  total ms  count  family

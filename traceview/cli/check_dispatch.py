@@ -5,7 +5,15 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, TextIO
 
-from traceview.cli.command import Answer, add_trace_options, load_traces, positive, version
+from traceview.cli.command import (
+    Answer,
+    add_stage_option,
+    add_trace_options,
+    given_stages,
+    load_traces,
+    positive,
+    version,
+)
 from traceview.cli.expiry import day, today
 from traceview.cli.outputs import FORMATS, add_output_option, chosen_outputs, refuse_inputs, write_outputs
 from traceview.errors import ExitCode, UsageError
@@ -32,6 +40,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_trace_options(parser, FORMATS)
     add_output_option(parser)
     parser.add_argument("--expect", metavar="FILE", help="what must hold: a dispatch.toml, see docs/expectations.md")
+    add_stage_option(parser)
     parser.add_argument("--baseline", metavar="FILE", help="known findings and violations that do not count")
     parser.add_argument(
         "--update-baseline",
@@ -113,6 +122,7 @@ def _judged(options: argparse.Namespace) -> tuple[Timeline, CheckResult]:
     from traceview.expectations.reading import read_baseline, read_expectations
     from traceview.gate import check
 
+    stages = given_stages(options)
     expectations = read_expectations(options.expect) if options.expect else None
     baseline: tuple[Accept, ...] = ()
     if options.baseline:
@@ -124,6 +134,7 @@ def _judged(options: argparse.Namespace) -> tuple[Timeline, CheckResult]:
         baseline=baseline,
         context=Context(torch=options.torch, cudnn=options.cudnn),
         today=today(),
+        stages=stages,
     )
     if options.update_baseline:
         text = updated(

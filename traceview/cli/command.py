@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from traceview.errors import ExitCode
+    from traceview.stages import StagePattern
     from traceview.timeline import Timeline
 
 
@@ -59,6 +60,31 @@ def add_trace_options(parser: argparse.ArgumentParser, formats: Sequence[str] = 
     )
     parser.add_argument("--no-progress", action="store_true", help="do not show progress while reading")
     add_debug_option(parser)
+
+
+def add_stage_option(parser: argparse.ArgumentParser) -> None:
+    """``--stage``, for every command that knows stages."""
+    parser.add_argument(
+        "--stage",
+        metavar="NAME=REGEX",
+        action="append",
+        default=[],
+        help="a stage of yours: work inside annotations, modules, Python functions, ops or XLA scopes that match; "
+        "may be given several times",
+    )
+
+
+def given_stages(options: argparse.Namespace) -> tuple[StagePattern, ...]:
+    """The stages the user gave.
+
+    Raises:
+        UsageError: one is not of the form, or no regular expression.
+    """
+    if not options.stage:
+        return ()
+    from traceview.stages import stage_patterns
+
+    return stage_patterns(options.stage)
 
 
 def add_debug_option(parser: argparse.ArgumentParser) -> None:

@@ -25,6 +25,8 @@ COMMANDS: Final = (
     "explain",
     "init_expectations",
     "report",
+    "stages",
+    "steps",
     "kernels",
     "gaps",
     "recompiles",

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TextIO
 
-from traceview.cli.command import Answer, add_trace_options, load_traces
+from traceview.cli.command import Answer, add_stage_option, add_trace_options, given_stages, load_traces
 from traceview.errors import ExitCode
 
 if TYPE_CHECKING:
     import argparse
 
 NAME = "report"
-SUMMARY = "Show where the time of the devices went"
+SUMMARY = "Show where the time went: steps, stages, devices, kernels"
 DESCRIPTION = (
-    "How long each device was busy and idle, what of its communication and copies nothing hides, the profiler "
-    "steps, and which kernels took the device time."
+    "What a step takes and what it goes to, the stages and what a change of each can win, how long each device was "
+    "busy and idle, and which kernels took the device time."
 )
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Options of this command."""
     add_trace_options(parser)
+    add_stage_option(parser)
     parser.add_argument(
         "--launched-only",
         action="store_true",
@@ -32,11 +33,13 @@ def run(options: argparse.Namespace) -> Answer:
     """Read and analyse."""
     from traceview import report
 
-    result = report.report(load_traces(options), launched_only=options.launched_only)
+    given = given_stages(options)
+    result = report.report(load_traces(options), launched_only=options.launched_only, given=given)
 
     def write(out: TextIO) -> None:
         if options.format == "json":
-            from traceview.render.documents import dumps, report_document
+            from traceview.render.documents import dumps
+            from traceview.render.report_document import report_document
 
             print(dumps(report_document(result)), file=out)
         else:

@@ -32,6 +32,7 @@ from traceview.kernels import Family
 from traceview.launches import graph_replays
 from traceview.quantities import percent
 from traceview.rules.device_work import union_ns
+from traceview.stages import matches
 from traceview.timeline import Trust
 
 if TYPE_CHECKING:
@@ -114,10 +115,12 @@ def judge_forbid(forbid: Forbid, pieces: Pieces, findings: Sequence[Finding]) ->
     source = pieces.kernels if by_kernel else pieces.work
     split = Split([], [], [])
     for piece in source:
-        if not in_place(piece, wanted) or not matches_op(piece, wanted.op):
+        lost = wanted.stage is not None and pieces.stage_untold(piece)
+        if not (lost or in_place(piece, wanted)) or not matches_op(piece, wanted.op):
             continue
         answer = all_of(
             [
+                None if lost else True,
                 satisfies(piece, wanted, proven=True),
                 forbid.kernel is None or matches_kernel(piece, forbid.kernel),
             ]
@@ -256,7 +259,7 @@ def _judge_count(expect: Expect, scope: Sequence[Piece], suspects: Sequence[Piec
 
 def _nothing(expect: Expect, pieces: Pieces, suspects: Sequence[Piece]) -> Judgement:
     """No piece is in scope."""
-    words = f"nothing to judge: the trace shows no {expect.wanted.scope}"
+    words = f"nothing to judge: the trace shows no {expect.wanted.scope}{_stages_there(expect.wanted, pieces)}"
     inner = _inner_ops(expect.wanted, pieces)
     unseen = _nothing_recorded(pieces) or inner
     if unseen:
@@ -300,7 +303,16 @@ def _judge_rule(code: str, pieces: Pieces, findings: Sequence[Finding]) -> Judge
 def _no_stages(wanted: Wanted, pieces: Pieces) -> str | None:
     if wanted.stage is None or pieces.has_stages:
         return None
-    return f"no work of the trace is assigned to a stage, so there is nothing to compare with {wanted.stage}"
+    why = f", because {pieces.why_no_stage}" if pieces.why_no_stage else ""
+    return f"no work of the trace is assigned to a stage{why}: there is nothing to compare with {wanted.stage}"
+
+
+def _stages_there(wanted: Wanted, pieces: Pieces) -> str:
+    """If no stage of the trace is meant, which there are."""
+    if wanted.stage is None or any(matches(stage, wanted.stage) for stage in pieces.stages):
+        return ""
+    more = ", ..." if len(pieces.stages) > _MOST_GROUPS else ""
+    return f" (its stages: {', '.join(pieces.stages[:_MOST_GROUPS])}{more})"
 
 
 def _nothing_recorded(pieces: Pieces) -> str | None:
@@ -355,6 +367,8 @@ def _why_untold(pieces: Sequence[Piece], wanted: Wanted) -> str:
             for piece in pieces
         ),
         "the type of the inputs is not recorded": bool(wanted.dtype) and any(piece.dtype is None for piece in pieces),
+        "its stage is not known, because its launch is not recorded": wanted.stage is not None
+        and any(piece.row.stage is None for piece in pieces),
         "the op is not recorded": any(piece.row.op is None and piece.kernel is not None for piece in pieces),
     }
     found = [reason for reason, holds in reasons.items() if holds]

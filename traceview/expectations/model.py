@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from datetime import date
 
+    from traceview.stages import StagePattern
+
 
 class Verdict(StrEnum):
     """Outcome of a check or of one expectation."""
@@ -224,11 +226,18 @@ class Expectations:
     forbids: tuple[Forbid, ...] = ()
     limits: tuple[Limit, ...] = ()
     accepts: tuple[Accept, ...] = ()
+    stages: tuple[StagePattern, ...] = ()
 
     @property
     def states_something(self) -> bool:
         """There is an expectation, a prohibition or a limit to judge."""
         return bool(self.expects or self.forbids or self.limits)
+
+    @property
+    def asks_for_stages(self) -> bool:
+        """Something is stated about the work of a stage."""
+        wanted = [*(one.wanted for one in self.expects), *(one.wanted for one in self.forbids)]
+        return any(one.stage is not None for one in wanted)
 
 
 class ResultKind(StrEnum):

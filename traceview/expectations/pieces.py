@@ -6,7 +6,7 @@ true, false, or not told by the trace (``None``) for a piece; a piece that is fa
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
@@ -17,6 +17,7 @@ from traceview.attention import UNTOLD, Attribution, Evidence
 from traceview.expectations.input_types import input_dtype
 from traceview.expectations.vocabulary import FAMILIES, all_implementations, implementations, spelled_out
 from traceview.kernels import Family, Role, identify, normalise
+from traceview.stages import matches
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -83,17 +84,43 @@ class Pieces:
     Args:
         timeline: Linked timeline.
         table: Its dispatch table.
+        why_no_stage: Why no stage is known, ``None`` if stages are or were not looked for.
     """
 
-    def __init__(self, timeline: Timeline, table: DispatchTable) -> None:
+    def __init__(self, timeline: Timeline, table: DispatchTable, *, why_no_stage: str | None = None) -> None:
         self.timeline = timeline
         self.table = table
+        self.why_no_stage = why_no_stage
         self._identity = self._identify()
 
     @cached_property
     def has_stages(self) -> bool:
         """Any work is assigned to a stage."""
         return any(row.stage is not None for row in self.table.dispatches)
+
+    @cached_property
+    def stages(self) -> tuple[str, ...]:
+        """The stages that work is assigned to, in order of device time."""
+        held: dict[str, int] = {}
+        for row in self.table.dispatches:
+            if row.stage is not None:
+                held[row.stage] = held.get(row.stage, 0) + row.device_ns
+        return tuple(sorted(held, key=lambda stage: (-held[stage], stage)))
+
+    @cached_property
+    def _unplaced(self) -> frozenset[str]:
+        """Names of kernels of which some have neither launch nor stage: nobody knows which stage they belong to."""
+        work = self.timeline.device_work.filter(
+            pl.col("launch_id").is_null() & pl.col("op_id").is_null() & pl.col("stage").is_null()
+        )
+        return frozenset(work["name"].unique().cast(pl.String))
+
+    def stage_untold(self, piece: Piece) -> bool:
+        """The stage of a piece is not known, because the launch of its kernels is not."""
+        if piece.row.stage is not None:
+            return False
+        names = [piece.kernel] if piece.kernel is not None else [kernel.name for kernel in piece.row.kernels]
+        return any(name in self._unplaced for name in names)
 
     @cached_property
     def total_ns(self) -> int:
@@ -149,8 +176,16 @@ class Pieces:
         """Pieces outside the scope that could belong to it, because their kernel or their op is not known.
 
         A kernel of an aten op that does not ask for attention is no attention kernel. For an op name, work whose op
-        is not recorded is suspect if it is of a family that the op is seen to have, or of no known family.
+        is not recorded is suspect if it is of a family that the op is seen to have, or of no known family. Work of the
+        right kind is suspect if nobody knows its stage.
         """
+        if wanted.stage is None:
+            return self._suspects(wanted)
+        anywhere = replace(wanted, stage=None)
+        lost = [piece for piece in (*self.in_scope(anywhere), *self._suspects(anywhere)) if self.stage_untold(piece)]
+        return [*self._suspects(wanted), *lost]
+
+    def _suspects(self, wanted: Wanted) -> list[Piece]:
         unknown = [piece for piece in self.work if piece.family == Family.UNKNOWN.value and in_place(piece, wanted)]
         if wanted.op is None or wanted.op in FAMILIES:
             if wanted.op == "attention":
@@ -283,7 +318,7 @@ def _has_direction(piece: Piece, wanted: str | None) -> bool | None:
 
 def in_place(piece: Piece, wanted: Wanted) -> bool:
     """The piece lies in the stage, and is of the direction and the type of inputs if those are told."""
-    if wanted.stage is not None and not (piece.row.stage and fnmatchcase(piece.row.stage, wanted.stage)):
+    if wanted.stage is not None and not matches(piece.row.stage, wanted.stage):
         return False
     if wanted.dtype and piece.dtype is not None and piece.dtype not in wanted.dtype:
         return False

@@ -28,6 +28,7 @@ from traceview.expectations.vocabulary import (
 )
 from traceview.knowledge.dtypes import FLOATING
 from traceview.rules.catalogue import RULES, find_rule
+from traceview.stages import StagePattern
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -75,6 +76,7 @@ def _expectations(problems: Problems, top: Table) -> Expectations:
     forbids = tuple(_forbid(table) for table in top.tables("forbid"))
     limits = _limits(top.table("limits"))
     accepts = tuple(_accept(table) for table in top.tables("accept"))
+    stages = _stages(top.table("stages"))
     top.no_more()
     if policy == Policy.NONE and not any(top.has(key) for key in ("expect", "forbid", "limits")):
         top.problem(
@@ -90,6 +92,7 @@ def _expectations(problems: Problems, top: Table) -> Expectations:
         forbids=forbids,
         limits=limits,
         accepts=accepts,
+        stages=stages,
     )
 
 
@@ -101,7 +104,7 @@ def read_baseline(path: str) -> tuple[Accept, ...]:
     """
     problems, top = _open(path)
     accepts = tuple(_accept(table) for table in top.tables("accept"))
-    for key in ("policy", "context", "expect", "forbid", "limits"):
+    for key in ("policy", "context", "expect", "forbid", "limits", "stages"):
         if top.has(key):
             top.problem(f"a baseline holds only [[accept]]: {key} belongs to the file of --expect.", key)
             top.skip(key)
@@ -262,6 +265,22 @@ def _limits(table: Table | None) -> tuple[Limit, ...]:
     if not table.values:
         table.problem("[limits] is empty. Add a limit or remove it.")
     return tuple(sorted(found, key=lambda limit: limit.line))
+
+
+def _stages(table: Table | None) -> tuple[StagePattern, ...]:
+    if table is None:
+        return ()
+    found = []
+    for stage in table.values:
+        pattern = table.text(stage)
+        one = StagePattern(stage, pattern or "")
+        wrong = one.problem() if pattern else None
+        if wrong:
+            table.problem(f"{stage[:60]}: {wrong}.", stage)
+        found.append(one)
+    if not table.values:
+        table.problem('[stages] is empty. Add a stage, e.g. denoise = "transformer|dit", or remove it.')
+    return tuple(found)
 
 
 def _accept(table: Table) -> Accept:

@@ -165,8 +165,13 @@ def _write_attention(page: Page, rows: Sequence[Dispatch], table: DispatchTable)
     columns, lines = _with_span(page, columns, lines, rows, table)
     by_op: dict[str, list[list[str | Text]]] = {}
     for row, line in zip(rows, lines, strict=True):
-        by_op.setdefault(row.op or "op not recorded", []).append(line)
+        by_op.setdefault(f"{row.op or 'op not recorded'}{in_stage(row)}", []).append(line)
     page.table(columns, [line for op, group in by_op.items() for line in (op, *group)])
+
+
+def in_stage(row: Dispatch) -> str:
+    """`` in denoise``, or nothing."""
+    return f" in {row.stage}" if row.stage else ""
 
 
 def _known_by(row: Dispatch) -> str:
@@ -218,7 +223,9 @@ def _write_others(page: Page, rows: Sequence[Dispatch], table: DispatchTable) ->
             time,
             percent(row.share),
             f"{row.family}/{row.implementation}" if row.implementation else row.family,
-            f"{row.op.replace('aten::', '')} {shapes(row.inputs, tensors=2)}" if row.op else row.kernels[0].name,
+            f"{row.op.replace('aten::', '')} {shapes(row.inputs, tensors=2)}{in_stage(row)}"
+            if row.op
+            else f"{row.kernels[0].name}{in_stage(row)}",
         ]
         for row, time in zip(rows, times, strict=True)
     ]

@@ -7,53 +7,23 @@ and has an entry in ``notes``.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from traceview.busy import DeviceBusy
     from traceview.dispatch import Dispatch
     from traceview.errors import ExitCode
     from traceview.expectations.model import ExpectationResult
     from traceview.expectations.proposing import Proposal
     from traceview.findings import Finding
     from traceview.gate import CheckResult
-    from traceview.report import Device, ImportSummary, KernelReport, KernelUse, PartNote, Report, Step, TraceInfo
-
-NOT_ANALYSED_YET: Final = ("stages", "gaps", "recompiles", "transfers", "findings")
-"""Parts of a report that this version does not work out."""
+    from traceview.report import ImportSummary, KernelReport, KernelUse, PartNote, TraceInfo
 
 
 def dumps(document: dict[str, Any]) -> str:
     """The text of a document. Only ASCII, so that no terminal or pipe can garble it."""
     return json.dumps(document, indent=2, ensure_ascii=True, allow_nan=False)
-
-
-def report_document(result: Report) -> dict[str, Any]:
-    """``traceview.report/1``."""
-    names = {one.device: one for one in result.trace.devices}
-    return {
-        "schema": "traceview.report/1",
-        "trace": trace_part(result.trace),
-        "launched_only": result.launched_only,
-        "devices": None
-        if result.devices is None
-        else [_device_use(one, names.get(one.device)) for one in result.devices],
-        "steps": None if result.steps is None else [_step(one) for one in result.steps],
-        "stages": None,
-        "kernels": None if result.kernels is None else [kernel_part(one) for one in result.kernels],
-        "families": None if result.families is None else [family_part(one) for one in result.families],
-        "gaps": None,
-        "recompiles": None,
-        "transfers": None,
-        "findings": None,
-        "import_report": import_part(result.import_report),
-        "notes": [
-            *notes_part(result.notes),
-            *({"part": part, "text": "This version does not analyse it."} for part in NOT_ANALYSED_YET),
-        ],
-    }
 
 
 def kernels_document(result: KernelReport, shown: Sequence[KernelUse] | None) -> dict[str, Any]:
@@ -251,37 +221,4 @@ def family_part(use: KernelUse) -> dict[str, Any]:
         "union_ns": use.union_ns,
         "share": use.share,
         "busy_share": use.busy_share,
-    }
-
-
-def _device_use(use: DeviceBusy, device: Device | None) -> dict[str, Any]:
-    return {
-        "device": use.device,
-        "ordinal": device.ordinal if device else None,
-        "name": device.name if device else None,
-        "rank": device.rank if device else None,
-        "events": use.events,
-        "start_ns": use.start_ns,
-        "span_ns": use.span_ns,
-        "busy_ns": use.busy_ns,
-        "idle_ns": use.idle_ns,
-        "busy_share": use.busy_share,
-        "computation_ns": use.computation_ns,
-        "communication_ns": use.communication_ns,
-        "exposed_communication_ns": use.exposed_communication_ns,
-        "memcpy_ns": use.memcpy_ns,
-        "exposed_memcpy_ns": use.exposed_memcpy_ns,
-        "without_launch": use.without_launch,
-        "left_out": use.left_out,
-    }
-
-
-def _step(step: Step) -> dict[str, Any]:
-    return {
-        "name": step.name,
-        "index": step.index,
-        "rank": step.rank,
-        "start_ns": step.start_ns,
-        "wall_ns": step.wall_ns,
-        "warmup": step.warmup,
     }

@@ -53,6 +53,12 @@ def print_markdown(
         lines += ["", f"### {grid.heading}", ""]
         if grid.rows:
             lines += [f"| {' | '.join(column.heading for column in grid.columns)} |", f"|{rule}|"]
-        lines += [f"| {' | '.join(inert(cell) for cell in row)} |" for row in grid.rows]
+        # Leading spaces stand for nesting, which Markdown would drop.
+        lines += [f"| {' | '.join(_markdown_cell(cell) for cell in row)} |" for row in grid.rows]
         lines += [line for remark in grid.remarks for line in ("", inert(remark))]
     print("\n".join(lines), file=out)
+
+
+def _markdown_cell(cell: str) -> str:
+    bare = cell.lstrip(" ")
+    return "\u2003" * ((len(cell) - len(bare)) // 2) + inert(bare)

@@ -97,7 +97,7 @@ def print_gaps(result: GapReport, out: TextIO, *, places: Sequence[str | None], 
 
 def _grids(result: GapReport, places: Sequence[str | None], limit: int) -> list[Grid]:
     grids = [
-        _causes(result),
+        causes_grid(result),
         _gaps(result, places, limit),
         _waits(result),
         _feeding(result),
@@ -112,7 +112,8 @@ def _label(result: GapReport, device: int | None) -> str:
     return "host" if device is None else names.get(device, f"device {device}")
 
 
-def _causes(result: GapReport) -> Grid | None:
+def causes_grid(result: GapReport) -> Grid | None:
+    """Idle time by cause; ``None`` if nothing was idle."""
     if result.causes is None or not result.causes.height:
         return None
     rows = list(result.causes.iter_rows(named=True))

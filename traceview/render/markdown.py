@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from traceview.render.conditions import conditions
-from traceview.render.dispatch_text import shapes
+from traceview.render.dispatch_text import in_stage, shapes
 from traceview.render.outcome import shortened
 from traceview.render.units import counted, duration, percent, saving
 
@@ -173,7 +173,7 @@ def _attention_row(row: Dispatch) -> tuple[str, ...]:
         percent(row.share),
         _cell(implementation),
         known_by,
-        code(f"{row.op or 'op not recorded'} {inputs}".strip()),
+        code(f"{row.op or 'op not recorded'}{in_stage(row)} {inputs}".strip()),
     )
 
 

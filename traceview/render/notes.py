@@ -9,7 +9,7 @@ from traceview.render.grids import Grid
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from traceview.report import PartNote
+    from traceview.report_parts import PartNote
 
 
 def notes_grid(notes: Sequence[PartNote]) -> Grid | None:

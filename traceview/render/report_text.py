@@ -2,46 +2,69 @@
 
 from __future__ import annotations
 
-from itertools import groupby
-from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from traceview.render.conditions import write_conditions, write_remarks
+from traceview.render.grids import write_grid
+from traceview.render.idle_text import causes_grid
 from traceview.render.kernels_text import write_families, write_kernels
 from traceview.render.page import Column, Page
+from traceview.render.recompile_text import recompile_sentence
+from traceview.render.time_tables import accounting_grid, stages_grid, steps_grid
+from traceview.render.time_text import idle_sentence, stage_sentence, step_sentence
+from traceview.render.transfer_text import transfer_sentence
 from traceview.render.units import counted, duration, durations, percent
 
 if TYPE_CHECKING:
     from traceview.busy import DeviceBusy
-    from traceview.report import Device, Report, Step
+    from traceview.report import Device, Report
 
 TOP_KERNELS: Final = 10
-MOST_STEPS: Final = 8
-"""More steps than this are summed up instead of listed."""
+MOST_STAGES: Final = 8
 
-_PARTS: Final = ("devices", "kernels", "steps")
+_PARTS: Final = ("time", "steps", "stages", "devices", "kernels")
 
 
 def write_report(result: Report, page: Page) -> None:
     """Verdict, conditions, devices, steps, families, kernels, remarks."""
     page.verdict(_verdict(result))
     write_conditions(page, result.trace, result.import_report)
+    described = {one.device: one for one in result.trace.devices}
+    grids = [
+        accounting_grid(result.time, described) if result.time else None,
+        stages_grid(result.stages, MOST_STAGES) if result.stages else None,
+        steps_grid(result.steps, result.time.table.source.value if result.time else "") if result.steps else None,
+    ]
+    for grid in grids:
+        if grid is not None:
+            write_grid(page, grid)
+    if result.gaps:
+        causes = causes_grid(result.gaps)
+        if causes:
+            write_grid(page, causes)
     if result.devices:
-        _write_devices(page, result.devices, {one.device: one for one in result.trace.devices})
-    if result.steps:
-        page.heading("Steps")
-        _write_steps(page, result.steps)
+        _write_devices(page, result.devices, described)
     if result.families and result.kernels is not None:
         page.heading("Device time by family")
         write_families(page, result.families)
         page.heading(_kernels_heading(len(result.kernels)))
         write_kernels(page, result.kernels[:TOP_KERNELS])
-    notes = [note.text for part in _PARTS for note in result.notes if note.part == part]
+    notes = [*_answers(result), *(note.text for part in _PARTS for note in result.notes if note.part == part)]
     if notes:
         page.heading("Notes")
         for text in dict.fromkeys(notes):
             page.bullet(text)
     write_remarks(page, result.import_report)
+
+
+def _answers(result: Report) -> list[str]:
+    """What commands of their own tell more about, in a sentence each; nothing where nothing happened."""
+    found = []
+    if result.recompiles and result.recompiles.recompiles is not None and result.recompiles.recompiles.height:
+        found.append(recompile_sentence(result.recompiles))
+    if result.transfers and result.transfers.transfers is not None and result.transfers.transfers.height:
+        found.append(transfer_sentence(result.transfers))
+    return found
 
 
 def _kernels_heading(distinct: int) -> str:
@@ -51,8 +74,15 @@ def _kernels_heading(distinct: int) -> str:
 def _verdict(result: Report) -> str:
     if not result.trace.events:
         return "No event in this trace."
+    leading = [step_sentence(result.time)] if result.time and result.time.devices else []
+    if result.stages and result.stages.stages is not None:
+        leading += [text for text in (idle_sentence(result.stages), stage_sentence(result.stages)) if text]
     if not result.devices:
-        return "No device work in this trace: only what the host did can be seen."
+        return " ".join(["No device work in this trace: only what the host did can be seen.", *leading])
+    if leading:
+        family = result.families[0] if result.families else None
+        last = [f"Most device time: {family.family}, {percent(family.share)}."] if family else []
+        return " ".join([*leading, *last])
     span = sum(one.span_ns for one in result.devices)
     busy = sum(one.busy_ns for one in result.devices)
     idle = span - busy
@@ -101,31 +131,3 @@ def _write_devices(page: Page, devices: tuple[DeviceBusy, ...], described: dict[
             for at, one in enumerate(devices)
         ],
     )
-
-
-def _write_steps(page: Page, steps: tuple[Step, ...]) -> None:
-    unit, texts = durations(step.wall_ns for step in steps)
-    if len(steps) <= MOST_STEPS:
-        page.table(
-            [Column("step"), Column(f"wall {unit}", number=True)],
-            [[_step_name(step), text] for step, text in zip(steps, texts, strict=True)],
-        )
-        return
-    rows = []
-    by_rank = sorted(steps, key=lambda step: -1 if step.rank is None else step.rank)
-    for rank, group in groupby(by_rank, key=lambda step: step.rank):
-        walls = sorted(step.wall_ns for step in group)
-        figures = durations([walls[0], int(median(walls)), walls[-1], max(step.wall_ns for step in steps)])[1][:3]
-        rows.append(["all" if rank is None else f"rank {rank}", str(len(walls)), *figures])
-    page.table(
-        [
-            Column("steps"),
-            Column("count", number=True),
-            *(Column(f"{which} {unit}", number=True) for which in ("shortest", "median", "longest")),
-        ],
-        rows,
-    )
-
-
-def _step_name(step: Step) -> str:
-    return step.name if step.rank is None else f"rank {step.rank} {step.name}"

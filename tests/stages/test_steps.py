@@ -1,0 +1,192 @@
+"""Steps, their time and their warm-up. Times are in microseconds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from authored_timeline import host, kernel, launch, op, timeline
+from traceview.step_marks import StepSource
+from traceview.steps import STEPS, find_steps, step_times
+
+
+def annotation(name, start, end, **more):
+    return host("annotation", name, start, end, **more)
+
+
+def walls(found):
+    STEPS.validate(found.steps)
+    return [(end - start) / 1000 for start, end in found.steps.select("start_ns", "end_ns").iter_rows()]
+
+
+def test_a_step_ends_with_its_last_device_work_and_the_next_one_starts_there():
+    """
+    host    |== step 0 ==|== step 1 ==|
+    device        |==== 0 ====|== 1 ==|==|
+            0     5     10    15  20  25
+    """
+    found = find_steps(
+        timeline(
+            annotation("ProfilerStep#4", 0, 10), annotation("ProfilerStep#5", 10, 20),
+            launch(1, 1), kernel("a", 5, 15, 1), launch(11, 2), kernel("b", 15, 25, 2),
+        )
+    )  # fmt: skip
+    assert found.source is StepSource.PROFILER
+    assert found.steps["number"].to_list() == [4, 5]
+    assert walls(found) == [15, 10]
+
+
+def test_work_that_starts_only_after_the_range_closed_is_the_step():
+    """Work of an earlier step, which the file does not hold, keeps the device busy until 100."""
+    found = find_steps(
+        timeline(annotation("execute_context_1(8)_generation_0(0)", 0, 10), launch(1, 1), kernel("a", 100, 150, 1))
+    )
+    assert walls(found) == [50]
+    assert found.notes == (
+        "the first kernel of 1 of 1 steps starts only after their host range has closed (up to 0.1 ms after it opened): such a step is the time of its device work",
+    )
+
+
+def test_work_of_an_earlier_step_is_not_this_steps_time():
+    found = find_steps(
+        timeline(
+            annotation("ProfilerStep#4", 10, 40), kernel("orphan", 5, 20, 99), launch(12, 1), kernel("a", 20, 30, 1)
+        )
+    )
+    assert walls(found) == [20]
+
+
+def test_phase_requests_and_tokens_of_a_serving_engine():
+    names = (
+        "execute_context_2(14721)_generation_0(0)",
+        "execute_8_context_1(sq5sk5sqsq25sqsk25)_generation_3(sq3sk9sqsq3sqsk9)",
+        "execute_context_0(0)_generation_4(4)",
+    )
+    found = find_steps(timeline(*(annotation(name, 10 * at, 10 * at + 5) for at, name in enumerate(names))))
+    assert found.source is StepSource.ENGINE
+    assert found.steps.select("phase", "requests", "prefill_tokens", "decode_tokens").rows() == [
+        ("prefill", 2, 14721, 0), ("mixed", 4, 5, 3), ("decode", 4, 0, 4),
+    ]  # fmt: skip
+    assert step_times(found.steps, "decode").count == 1
+
+
+def test_the_outer_of_two_engine_labels_is_the_step():
+    found = find_steps(
+        timeline(annotation("execute_context_0(0)_generation_4(4)", 0, 10), annotation("step[DECODE bs=4]", 1, 9))
+    )
+    assert found.steps["name"].to_list() == ["execute_context_0(0)_generation_4(4)"]
+
+
+def test_step_numbers_of_a_step_trace_annotation():
+    found = find_steps(
+        timeline(
+            annotation("train", 0, 10, details={"step_num": 7}), annotation("train", 10, 20, details={"step_num": 8}),
+            annotation("other", 20, 30),
+        )
+    )  # fmt: skip
+    assert (found.source, found.steps["number"].to_list()) == (StepSource.NUMBERED, [7, 8])
+
+
+def test_names_that_count():
+    found = find_steps(timeline(*(annotation(f"iteration_{at}", 10 * at, 10 * at + 9) for at in range(4))))
+    assert (found.source, found.steps["number"].to_list()) == (StepSource.NUMBERED, [0, 1, 2, 3])
+
+
+def test_without_steps_the_optimizer_marks_them():
+    """From one start to the next; what comes after the last start is no whole step."""
+    found = find_steps(timeline(*(annotation("Optimizer.step#SGD.step", at, at + 2) for at in (5, 15, 27))))
+    assert (found.source, walls(found)) == (StepSource.OPTIMIZER, [10, 12])
+
+
+def test_runs_of_the_main_xla_module():
+    module = {"device": 0, "thread": None}
+    found = find_steps(
+        timeline(
+            host("xla_module", "jit_step(123)", 0, 10, **module), host("xla_module", "jit_sample(9)", 10, 11, **module),
+            host("xla_module", "jit_step(123)", 12, 22, **module),
+        )
+    )  # fmt: skip
+    assert (found.source, walls(found)) == (StepSource.XLA_MODULE, [10, 10])
+
+
+def test_without_any_mark_the_whole_trace_is_one():
+    found = find_steps(timeline(op("aten::mm", 5, 10), launch(6, 1), kernel("a", 8, 30, 1)))
+    assert (found.source, walls(found)) == (StepSource.WHOLE, [25])
+    assert found.notes == ("the trace has no step marks, so all of it is taken as one step",)
+    assert found.steps["warmup"].to_list() == [None]
+
+
+def test_several_iterations_in_one_profiler_step_are_said():
+    loads = [annotation("enumerate(DataLoader)#_Iter.__next__", at, at + 1) for at in (1, 5, 8)]
+    found = find_steps(timeline(annotation("ProfilerStep#1", 0, 10), *loads))
+    assert found.notes == ("each profiler step holds several iterations: at least 3 fetches of data",)
+    # Two optimizers of one iteration are not two iterations.
+    both = [annotation(f"Optimizer.step#{name}.step", at, at + 1) for name, at in (("A", 1), ("B", 3))]
+    assert find_steps(timeline(annotation("ProfilerStep#1", 0, 10), *both)).notes == ()
+
+
+def steps_of(lengths, *more, name="ProfilerStep#{}"):
+    """Steps one after the other."""
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    marks = [annotation(name.format(at), starts[at], starts[at + 1]) for at in range(len(lengths))]
+    return find_steps(timeline(*marks, *more)).steps
+
+
+@pytest.mark.parametrize(
+    ("lengths", "warm"),
+    [
+        ([350, 100, 101, 99, 100], [True, False, False, False, False]),
+        ([35, 40, 96, 95, 96], [True, True, False, False, False]),
+        ([150, 100, 101, 99], [False, False, False, False]),
+        ([100, 100, 900, 100], [False, False, False, False]),
+        ([350, 100], [False, False]),
+        ([100], [None]),
+    ],
+)
+def test_outliers_at_the_start_are_warm_up(lengths, warm):
+    """Later outliers are what the steady state is like; of two steps nobody knows which is usual."""
+    assert steps_of(lengths)["warmup"].to_list() == warm
+
+
+def test_why_a_step_is_warm_up():
+    steps = steps_of([350, 100, 101, 99])
+    assert steps["why"].to_list() == ["3.5 times the median of the steps after it", None, None, None]
+
+
+def test_compilation_makes_warm_up_only_at_the_start():
+    compiled = [host("compile", "compile_inner", 10, 60), host("compile", "compile_inner", 210, 260)]
+    steps = steps_of([100, 100, 100, 100], *compiled)
+    assert steps["warmup"].to_list() == [True, False, False, False]
+    assert steps["why"][0] == "compiled for 0.1 ms"
+
+
+def test_a_name_that_says_warm_up():
+    steps = steps_of([100, 100, 100], name="warmup_{}")
+    assert steps["warmup"].to_list() == [True, True, False]
+    assert steps["why"][0] == "its name says so"
+
+
+def test_percentiles_are_those_of_numpy():
+    lengths = [100, 103, 91, 180, 97, 120, 99]
+    times = step_times(steps_of(lengths))
+    spans = np.array(lengths) * 1000
+    assert (times.p50_ns, times.p90_ns, times.p99_ns) == tuple(np.percentile(spans, [50, 90, 99]))
+    assert (times.count, times.total_ns, times.least_ns, times.most_ns) == (7, spans.sum(), spans.min(), spans.max())
+    assert step_times(steps_of([100, 103])).p50_ns is None
+
+
+def test_steps_of_several_processes_are_their_own():
+    found = find_steps(
+        timeline(
+            annotation("ProfilerStep#1", 0, 10), annotation("ProfilerStep#1", 2, 30, process=1, thread=1),
+            launch(1, 1), kernel("a", 5, 20, 1),
+        )
+    )  # fmt: skip
+    assert found.steps.select("process").rows() == [(0,), (1,)]
+    assert walls(found) == [20, 28]
+
+
+def test_compilation_in_most_steps_is_no_warm_up():
+    """A program that compiles again and again is not warming up; only its first step may be."""
+    compiled = [host("compile", "compile_inner", 100 * at + 10, 100 * at + 60) for at in range(4)]
+    assert steps_of([100] * 5, *compiled)["warmup"].to_list() == [True, False, False, False, False]

@@ -1,0 +1,263 @@
+"""What the time of the steps went to, so that the parts add up to the wall time to the nanosecond.
+
+Two views. Per device: computation first, then what of communication, copies and asynchronous waits nothing above them
+hides, then idle time. Per process with its host: device work by kind, then what the host did while no device worked.
+The second view is that of TensorBoard's PyTorch plugin, whose published figures the tests reproduce.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from traceview import intervals
+from traceview.busy import COMMUNICATION_KINDS, COMPUTATION_KINDS, COPY_KINDS
+from traceview.knowledge.range_names import RangeKind, read_range_name
+from traceview.launches import graph_replays
+
+if TYPE_CHECKING:
+    from traceview.intervals import IntervalSet
+    from traceview.timeline import Timeline
+
+IdleSplit = Callable[[int, "IntervalSet"], Sequence[tuple[str, "IntervalSet"]]]
+"""Says what idle time of a device is due to: device key and idle intervals in, labels and their parts out.
+
+What no label covers is reported as unattributed. What two labels cover belongs to the first."""
+
+IDLE: Final = "idle"
+
+
+class Part(StrEnum):
+    """Parts of the time of a device, in order of precedence."""
+
+    COMPUTE = "compute"
+    """Kernels, fills and XLA ops."""
+    COLLECTIVE = "collective (exposed)"
+    """Communication that no computation hides."""
+    COPY = "copy (exposed)"
+    """Copies that neither hides."""
+    ASYNC_WAIT = "async wait"
+    """The device waits for its own asynchronous copy or collective."""
+    IDLE = "idle"
+    """Nothing ran."""
+    UNATTRIBUTED = "unattributed"
+    """Idle time that no cause explains, if causes were asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceTime:
+    """The wall time of the steps on one device, in parts.
+
+    ``compute_ns + collective_ns + copy_ns + async_wait_ns + idle_ns + unattributed_ns = wall_ns``, exactly.
+
+    Attributes:
+        device: Key into ``Timeline.devices``.
+        steps: Number of steps counted.
+        wall_ns: Sum of their durations, ns.
+        compute_ns: Computation, ns.
+        collective_ns: Exposed communication, ns.
+        copy_ns: Exposed copies, ns.
+        async_wait_ns: Waits for the device's own asynchronous work, ns.
+        idle_ns: Idle time, ns; with causes, that which a cause explains.
+        idle_by_cause: Idle time by cause, ns; empty if causes were not asked for.
+        unattributed_ns: Idle time that no cause explains, ns.
+        hidden_collective_ns: Communication behind computation, ns; not part of the sum.
+        hidden_copy_ns: Copies behind computation or communication, ns; not part of the sum.
+    """
+
+    device: int
+    steps: int
+    wall_ns: int
+    compute_ns: int
+    collective_ns: int
+    copy_ns: int
+    async_wait_ns: int
+    idle_ns: int
+    idle_by_cause: dict[str, int]
+    unattributed_ns: int
+    hidden_collective_ns: int
+    hidden_copy_ns: int
+
+    @property
+    def busy_ns(self) -> int:
+        """Time in which the device worked, ns."""
+        return self.compute_ns + self.collective_ns + self.copy_ns
+
+    @property
+    def parts(self) -> tuple[tuple[str, int], ...]:
+        """Name and length of each part, in order of precedence; they add up to the wall time."""
+        idle = tuple(self.idle_by_cause.items()) if self.idle_by_cause else ((Part.IDLE.value, self.idle_ns),)
+        return (
+            (Part.COMPUTE.value, self.compute_ns),
+            (Part.COLLECTIVE.value, self.collective_ns),
+            (Part.COPY.value, self.copy_ns),
+            (Part.ASYNC_WAIT.value, self.async_wait_ns),
+            *((f"idle: {name}" if self.idle_by_cause else name, ns) for name, ns in idle),
+            (Part.UNATTRIBUTED.value, self.unattributed_ns),
+        )
+
+
+HOST_PARTS: Final = ("kernel", "memcpy", "memset", "communication", "runtime", "data_loading", "cpu", "other")
+"""Parts of the host-inclusive view, in order of precedence."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessTime:
+    """The wall time of the steps of one process with its host, in parts that add up exactly.
+
+    Attributes:
+        process: Key into ``Timeline.processes``.
+        steps: Number of steps counted.
+        wall_ns: Sum of their durations, ns.
+        parts: Length of each of :data:`HOST_PARTS`, ns.
+    """
+
+    process: int | None
+    steps: int
+    wall_ns: int
+    parts: dict[str, int]
+
+
+def windows_of(steps: pl.DataFrame, process: int | None) -> IntervalSet:
+    """The steps of a process as intervals, ns; two steps that touch stay two."""
+    own = steps.filter(pl.col("process").eq_missing(process)).sort("start_ns")
+    return own["start_ns"].to_numpy(), own["end_ns"].to_numpy()
+
+
+def stepping_process(steps: pl.DataFrame, process: int | None) -> int | None:
+    """The process whose steps count for a device of ``process``: the only one with steps, if that one has none."""
+    with_steps = steps["process"].unique().to_list()
+    return with_steps[0] if len(with_steps) == 1 and process not in with_steps else process
+
+
+def process_of_devices(timeline: Timeline) -> dict[int, int | None]:
+    """For each device that did work, the process that launched most of it (if unknown, that of the rows)."""
+    work = timeline.device_work
+    caller = timeline.events["process"].gather(work["launch_id"]) if work.height else work["process"]
+    asked = work.select("device", process=pl.coalesce(caller, pl.col("process")))
+    counted = (
+        asked.group_by("device", "process").len().sort("device", "len", "process", descending=[False, True, False])
+    )
+    return dict(counted.unique("device", keep="first", maintain_order=True).select("device", "process").iter_rows())
+
+
+def device_times(
+    timeline: Timeline, steps: pl.DataFrame, *, split_idle: IdleSplit | None = None
+) -> tuple[DeviceTime, ...]:
+    """Account for the steps on each device that did work, in order of its key.
+
+    Args:
+        timeline: With launches linked.
+        steps: Frame of :data:`traceview.steps.STEPS`; those that count.
+        split_idle: Says what idle time is due to; without, it is one part.
+    """
+    found = []
+    rows = timeline.events.filter(pl.col("device").is_not_null())
+    for device, process in sorted(process_of_devices(timeline).items()):
+        starts, ends = windows_of(steps, stepping_process(steps, process))
+        if len(starts):
+            found.append(_of_device(rows.filter(pl.col("device") == device), device, (starts, ends), split_idle))
+    return tuple(found)
+
+
+def kind_union(rows: pl.DataFrame, kinds: tuple[str, ...]) -> IntervalSet:
+    """Union of the intervals of rows of some kinds."""
+    chosen = rows.filter(pl.col("kind").is_in(list(kinds)))
+    starts = chosen["start_ns"].to_numpy()
+    return intervals.merge(starts, starts + chosen["dur_ns"].to_numpy())
+
+
+def _of_device(rows: pl.DataFrame, device: int, windows: IntervalSet, split_idle: IdleSplit | None) -> DeviceTime:
+    compute, collective, copy, waits = (
+        intervals.intersect(windows, kind_union(rows, kinds))
+        for kinds in (COMPUTATION_KINDS, COMMUNICATION_KINDS, COPY_KINDS, ("async_wait",))
+    )
+    left = intervals.merge(*windows)
+    lengths = []
+    for part in (compute, collective, copy, waits):
+        lengths.append(intervals.total(*intervals.intersect(left, part)))
+        left = intervals.subtract(left, part)
+    idle_ns = intervals.total(*left)
+    causes: dict[str, int] = {}
+    unattributed = 0
+    if split_idle is not None:
+        rest = left
+        for label, part in split_idle(device, left):
+            covered = intervals.intersect(rest, part)
+            causes[label] = causes.get(label, 0) + intervals.total(*covered)
+            rest = intervals.subtract(rest, part)
+        unattributed = intervals.total(*rest)
+    return DeviceTime(
+        device=device,
+        steps=len(windows[0]),
+        wall_ns=int((windows[1] - windows[0]).sum()),
+        compute_ns=lengths[0],
+        collective_ns=lengths[1],
+        copy_ns=lengths[2],
+        async_wait_ns=lengths[3],
+        idle_ns=idle_ns - unattributed,
+        idle_by_cause=causes,
+        unattributed_ns=unattributed,
+        hidden_collective_ns=intervals.total(*collective) - lengths[1],
+        hidden_copy_ns=intervals.total(*copy) - lengths[2],
+    )
+
+
+def process_times(timeline: Timeline, steps: pl.DataFrame) -> tuple[ProcessTime, ...]:
+    """Account for the steps of each process with its host.
+
+    Device work of any device of the process comes first; then calls of the runtime and driver; then fetches of data;
+    then ops and annotations; the rest is ``other``.
+
+    Args:
+        timeline: With launches linked.
+        steps: Frame of :data:`traceview.steps.STEPS`; those that count.
+    """
+    events = timeline.events
+    process_of = process_of_devices(timeline)
+    names = events.filter(pl.col("kind") == "annotation")["name"].unique()
+    read = [read_range_name(name) for name in names.cast(pl.String).to_list()]
+    loading = names.filter(pl.Series([one.stage == "data_loading" for one in read], dtype=pl.Boolean))
+    stages = names.filter(pl.Series([one.kind is RangeKind.STAGE for one in read], dtype=pl.Boolean))
+    is_annotation = pl.col("kind") == "annotation"
+    is_loading, is_stage = pl.col("name").is_in(loading.implode()), pl.col("name").is_in(stages.implode())
+    found = []
+    for (process,), own in steps.group_by("process", maintain_order=True):
+        on_device = events.filter(pl.col("device").is_in([d for d, of in process_of.items() if of == process]))
+        on_host = events.filter(pl.col("thread").is_not_null() & pl.col("process").eq_missing(process))
+        layers = (
+            on_device.filter(pl.col("kind").is_in(["kernel", "xla_op", "graph"])),
+            on_device.filter(pl.col("kind") == "memcpy"),
+            on_device.filter(pl.col("kind") == "memset"),
+            on_device.filter(pl.col("kind") == "collective"),
+            on_host.filter(pl.col("kind").is_in(["api", "sync"])),
+            on_host.filter(is_annotation & is_loading),
+            on_host.filter((pl.col("kind") == "op") | (is_annotation & is_stage & ~is_loading)),
+        )
+        windows = (own["start_ns"].to_numpy(), own["end_ns"].to_numpy())
+        left = intervals.merge(*windows)
+        lengths = []
+        for rows in layers:
+            part = kind_union(rows, tuple(rows["kind"].unique().cast(pl.String)))
+            lengths.append(intervals.total(*intervals.intersect(left, part)))
+            left = intervals.subtract(left, part)
+        lengths.append(intervals.total(*left))
+        found.append(
+            ProcessTime(
+                process,
+                own.height,
+                int((windows[1] - windows[0]).sum()),
+                dict(zip(HOST_PARTS, lengths, strict=True)),
+            )
+        )
+    return tuple(found)
+
+
+def why_idle_unreliable(timeline: Timeline) -> str | None:
+    """Why a device that looks idle may have worked; ``None`` if nothing speaks for that."""
+    replays = graph_replays(timeline.events)
+    return f"{replays.words}, so their time looks idle" if replays.under_recorded else None

@@ -1,0 +1,192 @@
+"""``traceview steps`` and ``traceview stages`` as text and Markdown, and the sentence that leads both."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TextIO
+
+from traceview.accounting import Part
+from traceview.render.conditions import conditions, write_conditions, write_remarks
+from traceview.render.grids import Grid, print_markdown, write_grid
+from traceview.render.notes import notes_grid
+from traceview.render.page import Column, Page
+from traceview.render.time_tables import (
+    accounting_grid,
+    host_grid,
+    idle_grid,
+    stages_grid,
+    steps_grid,
+    times,
+    times_grid,
+)
+from traceview.render.units import counted, duration, percent
+from traceview.step_marks import StepSource
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from traceview.report import Step
+    from traceview.report_parts import PartNote
+    from traceview.stage_table import StageTable
+    from traceview.steps import StepTimes
+    from traceview.time_report import StageReport, StepReport, StepTimeline
+
+_LEAST_SHOWN: Final = 0.01
+_MUCH_IDLE: Final = 0.2
+_NEARLY_ALL: Final = 0.9
+_WORDS: Final = {
+    Part.COMPUTE.value: "compute",
+    Part.COLLECTIVE.value: "communication that nothing hides",
+    Part.COPY.value: "copies that nothing hides",
+    Part.ASYNC_WAIT.value: "waits for asynchronous work",
+}
+
+
+def step_sentence(steps: StepTimeline) -> str:
+    """How long a step takes and what it goes to, largest first."""
+    every = steps.times[0] if steps.times else None
+    if every is None:
+        return "No step is left to look at."
+    whole = steps.table.source is StepSource.WHOLE
+    if whole:
+        text = f"{duration(_recorded(steps, every))} recorded, no step marks"
+    elif every.p50_ns is not None:
+        text = f"A step takes {duration(round(every.p50_ns))} (median of {every.count:,})"
+    else:
+        text = f"A step takes {duration(round(every.mean_ns))}"
+        text += f" (mean of {every.count:,})" if every.count > 1 else " (one step, no statistics)"
+    if not steps.devices:
+        return f"{text}; no device work is recorded."
+    wall = sum(one.wall_ns for one in steps.devices)
+    parts: dict[str, int] = {}
+    for one in steps.devices:
+        for name, ns in one.parts:
+            parts[name] = parts.get(name, 0) + ns
+    order = sorted(parts.items(), key=lambda item: -item[1])
+    shown = [
+        f"{_WORDS.get(name, name)} {percent(ns / wall)}" for name, ns in order if wall and ns / wall >= _LEAST_SHOWN
+    ]
+    on = f" on {counted(len(steps.devices), 'device')}" if len(steps.devices) > 1 else ""
+    doubt = " Idle time is not reliable here." if steps.idle_doubt else ""
+    return f"{text}{on}: {', '.join(shown)}.{doubt}" if shown else f"{text}."
+
+
+def _recorded(steps: StepTimeline, every: StepTimes) -> int:
+    """Length of the whole trace on the busiest lane, ns; processes run side by side and do not add."""
+    return max((one.wall_ns for one in steps.devices), default=0) if steps.devices else every.most_ns
+
+
+def stage_sentence(table: StageTable) -> str:
+    """Which stage takes most, and what a change of it can win at most."""
+    if table.stages is None or not table.wall_ns:
+        return "No stage is known."
+    top = table.stages.filter(table.stages["depth"] == 0).head(1).row(0, named=True)
+    # Where one stage is nearly everything, its parts are what can be told apart.
+    if top["share"] > _NEARLY_ALL:
+        parts = table.stages.filter(
+            (table.stages["depth"] == 1) & table.stages["stage"].str.starts_with(f"{top['stage']}/")
+        )
+        top = parts.row(0, named=True) if parts.height else top
+    text = f"Longest stage: {top['stage']}, {percent(top['share'])} of the time"
+    text += f" (busy {duration(top['device_busy_ns'])}, idle {duration(top['idle_ns'])})" if table.devices else ""
+    if top["share"] <= _NEARLY_ALL and top["speedup_if_removed"] is not None:
+        text += f"; without it the whole is at most {times(top['speedup_if_removed'])} as fast"
+    unknown = table.unattributed_ns / table.wall_ns
+    return f"{text}. In no stage: {percent(unknown)}."
+
+
+def idle_sentence(table: StageTable) -> str | None:
+    """In which stage most of the idle time passes, if there is much of it and one stage, not the longest, holds it."""
+    if table.stages is None or not table.wall_ns or not table.devices:
+        return None
+    idle = int(table.stages.filter(table.stages["depth"] == 0)["idle_ns"].sum()) + table.unattributed_idle_ns
+    top = table.stages.filter(table.stages["depth"] == 0).sort("idle_ns", "stage", descending=[True, False])
+    held = top["idle_ns"][0] if top.height else 0
+    longest = table.stages.filter(table.stages["depth"] == 0)["stage"]
+    if idle < _MUCH_IDLE * table.wall_ns or held * 2 < idle or top["stage"][0] == longest[0]:
+        return None
+    return f"Most of the idle time passes in {top['stage'][0]}: {percent(held / table.wall_ns)} of the time."
+
+
+def write_steps(result: StepReport, steps: Sequence[Step], page: Page) -> None:
+    """``traceview steps`` as text."""
+    page.verdict(step_sentence(result.steps))
+    write_conditions(page, result.trace, result.import_report)
+    for grid in _step_grids(result, steps):
+        write_grid(page, grid)
+    _write_notes(page, result.notes)
+    write_remarks(page, result.import_report)
+
+
+def write_stages(result: StageReport, page: Page, *, limit: int | None) -> None:
+    """``traceview stages`` as text."""
+    page.verdict(stage_sentence(result.stages))
+    write_conditions(page, result.trace, result.import_report)
+    for grid in _stage_grids(result, limit):
+        write_grid(page, grid)
+    _write_notes(page, result.notes)
+    write_remarks(page, result.import_report)
+
+
+def print_steps(result: StepReport, steps: Sequence[Step], out: TextIO) -> None:
+    """``traceview steps`` as Markdown."""
+    facts = conditions(result.trace, result.import_report)
+    grids = [*_step_grids(result, steps), *_notes(result.notes)]
+    print_markdown(out, "traceview steps", step_sentence(result.steps), facts, grids)
+
+
+def print_stages(result: StageReport, out: TextIO, *, limit: int | None) -> None:
+    """``traceview stages`` as Markdown."""
+    facts = conditions(result.trace, result.import_report)
+    grids = [*_stage_grids(result, limit), *_notes(result.notes)]
+    print_markdown(out, "traceview stages", stage_sentence(result.stages), facts, grids)
+
+
+def _step_grids(result: StepReport, steps: Sequence[Step]) -> list[Grid]:
+    described = {one.device: one for one in result.trace.devices}
+    grids = [
+        times_grid(result.steps),
+        accounting_grid(result.steps, described),
+        idle_grid(result.steps),
+        host_grid(result.steps),
+        steps_grid(steps, result.steps.table.source.value) if steps else None,
+    ]
+    return [grid for grid in grids if grid is not None]
+
+
+def _stage_grids(result: StageReport, limit: int | None) -> list[Grid]:
+    grids = [stages_grid(result.stages, limit), _dispatch_grid(result)]
+    return [grid for grid in grids if grid is not None]
+
+
+def _dispatch_grid(result: StageReport) -> Grid | None:
+    """What ran in the longest stages."""
+    if result.stages.stages is None:
+        return None
+    own = result.stages.stages.sort("own_wall_ns", descending=True)["stage"].to_list()
+    rows = []
+    for stage in own[:5]:
+        for one in result.dispatches.get(stage, ())[:3]:
+            what = f"{one.family}/{one.implementation}" if one.implementation else one.family
+            rows.append([stage, what, f"{one.count:,}", duration(one.device_ns), one.op or "op not recorded"])
+    if not rows:
+        return None
+    columns = (Column("stage", name=True), Column("ran"), Column("count", number=True), Column("device", number=True))
+    return Grid("What ran in the longest stages (whole trace)", (*columns, Column("asked by", name=True)), rows)
+
+
+def _notes(notes: Sequence[PartNote]) -> list[Grid]:
+    grid = notes_grid(notes)
+    return [grid] if grid else []
+
+
+def _write_notes(page: Page, notes: Sequence[PartNote]) -> None:
+    texts = dict.fromkeys(_sentence(note.text) for note in notes)
+    if texts:
+        page.heading("Notes")
+        for text in texts:
+            page.bullet(text)
+
+
+def _sentence(text: str) -> str:
+    text = f"{text[:1].upper()}{text[1:]}"
+    return text if text.endswith(".") else f"{text}."

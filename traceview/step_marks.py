@@ -1,0 +1,198 @@
+"""What marks the steps of a program in a trace: the first of several kinds of marks that it has."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from traceview.host_calls import outermost
+from traceview.knowledge.range_names import RangeKind, RangeName, read_range_name
+
+if TYPE_CHECKING:
+    from traceview.timeline import Timeline
+
+STEP_NUMBER_KEYS: Final = ("step_num",)
+"""Argument of a ``StepTraceAnnotation`` that holds the number of the step."""
+
+_LEAST_ANCHORS: Final = 2
+
+
+class StepSource(StrEnum):
+    """What marks a step, best first."""
+
+    ENGINE = "engine iterations"
+    """Labels of a serving engine, e.g. ``execute_context_2(14721)_generation_0(0)``."""
+    PROFILER = "profiler steps"
+    """``ProfilerStep#N``."""
+    NUMBERED = "numbered annotations"
+    """``StepTraceAnnotation``, or ranges named ``iteration_3``, ``step 4``."""
+    REQUEST = "requests"
+    """Ranges around one call of a whole pipeline."""
+    OPTIMIZER = "optimizer steps"
+    """From one start of the optimizer to the next."""
+    DATA = "batches"
+    """From one fetch of data to the next."""
+    XLA_MODULE = "runs of the main XLA module"
+    """On the device; no host range."""
+    WHOLE = "the whole trace"
+    """Nothing marks a step."""
+
+
+_COLUMNS: Final = {
+    "id": pl.UInt32, "process": pl.UInt32, "name": pl.String, "number": pl.Int64, "phase": pl.String,
+    "requests": pl.Int64, "prefill_tokens": pl.Int64, "decode_tokens": pl.Int64,
+    "host_start_ns": pl.Int64, "host_end_ns": pl.Int64,
+}  # fmt: skip
+
+
+def find(timeline: Timeline) -> tuple[StepSource, pl.DataFrame]:
+    """The ranges that open steps, by process and start, and what they are.
+
+    Returns:
+        The source, and columns ``id``, ``process``, ``name``, ``number``, ``phase``, ``requests``,
+        ``prefill_tokens``, ``decode_tokens``, ``host_start_ns``, ``host_end_ns``.
+    """
+    events = timeline.events
+    ranges = events.filter(pl.col("thread").is_not_null() & (pl.col("kind") == "annotation")).with_columns(
+        pl.col("name").cast(pl.String)
+    )
+    read = {name: read_range_name(name) for name in ranges["name"].unique().to_list()}
+
+    def of(kind: RangeKind, family: str | None = None) -> pl.DataFrame:
+        names = [name for name, one in read.items() if one.kind is kind and family in {None, one.family}]
+        rows = ranges.filter(pl.col("name").is_in(names))
+        return outermost(timeline, rows) if rows.height else rows
+
+    numbered = _numbered(timeline, of(RangeKind.STEP))
+    candidates = (
+        (StepSource.ENGINE, of(RangeKind.PHASE)),
+        (StepSource.PROFILER, of(RangeKind.STEP, "kineto.step")),
+        (StepSource.NUMBERED, numbered),
+        (StepSource.REQUEST, of(RangeKind.REQUEST)),
+    )
+    for source, rows in candidates:
+        if rows.height:
+            return source, _described(rows, read)
+    for source, family in ((StepSource.OPTIMIZER, "torch.opt"), (StepSource.DATA, "torch.data")):
+        rows = _between_starts(of(RangeKind.STAGE, family))
+        if rows.height:
+            return source, _described(rows, read)
+    modules = _main_modules(timeline)
+    if modules.height:
+        return StepSource.XLA_MODULE, _described(modules, read)
+    return StepSource.WHOLE, _whole(timeline)
+
+
+def several_iterations(timeline: Timeline, source: StepSource, ranges: pl.DataFrame) -> list[str]:
+    """A remark if the profiler steps hold several iterations each, as their optimizers or data loaders tell."""
+    if source is not StepSource.PROFILER:
+        return []
+    marks = timeline.events.filter((pl.col("kind") == "annotation") & pl.col("thread").is_not_null())
+    marks = marks.select("process", "start_ns", name=pl.col("name").cast(pl.String))
+    for pattern, what in ((r"^Optimizer\.step#", "optimizer steps"), (r"^enumerate\(Data", "fetches of data")):
+        counts = np.zeros(ranges.height, np.int64)
+        # Several optimizers step once each: the calls of one name count.
+        for (process, _), own in marks.filter(pl.col("name").str.contains(pattern)).group_by("process", "name"):
+            starts = own["start_ns"].sort().to_numpy()
+            first = np.searchsorted(starts, ranges["host_start_ns"].to_numpy())
+            stop = np.searchsorted(starts, ranges["host_end_ns"].to_numpy())
+            mine = ranges["process"].eq_missing(pl.Series([process], dtype=pl.UInt32)).to_numpy()
+            counts = np.maximum(counts, np.where(mine, stop - first, 0))
+        if len(counts) and counts.min() > 1:
+            return [f"each profiler step holds several iterations: at least {counts.min()} {what}"]
+        if counts.any():
+            return []
+    return []
+
+
+def _numbered(timeline: Timeline, counters: pl.DataFrame) -> pl.DataFrame:
+    """Ranges with a step number: those that carry one as argument, else names that count."""
+    key = next((key for key in STEP_NUMBER_KEYS if key in timeline.details), None)
+    if key is not None and timeline.details[key].schema["value"] == pl.Int64:
+        numbered = timeline.events.filter(pl.col("thread").is_not_null()).join(timeline.details[key], on="id")
+        if numbered["value"].n_unique() >= _LEAST_ANCHORS:
+            return outermost(
+                timeline, numbered.with_columns(pl.col("name").cast(pl.String)).rename({"value": "number"})
+            )
+    return counters if counters["name"].n_unique() >= _LEAST_ANCHORS else counters.clear()
+
+
+def _between_starts(anchors: pl.DataFrame) -> pl.DataFrame:
+    """From each anchor to the next one of its thread; the time after the last is no whole step."""
+    if not anchors.height:
+        return anchors
+    # Several optimizers make several calls per step: the first name counts.
+    first = anchors.group_by("process").agg(pl.col("name").first(), pl.col("thread").first())
+    anchors = anchors.join(first, on=["process", "name", "thread"], how="semi", maintain_order="left")
+    following = pl.col("start_ns").shift(-1).over("process")
+    return anchors.with_columns(dur_ns=following - pl.col("start_ns")).filter(pl.col("dur_ns").is_not_null())
+
+
+def _main_modules(timeline: Timeline) -> pl.DataFrame:
+    """Runs of the XLA module that takes the most time of the devices."""
+    runs = timeline.events.filter(pl.col("kind") == "xla_module").with_columns(
+        pl.col("name").cast(pl.String).str.replace(r"\(\d+\)$", "")
+    )
+    if not runs.height:
+        return runs
+    main = runs.group_by("name").agg(pl.col("dur_ns").sum()).sort("dur_ns", "name", descending=[True, False])["name"][0]
+    runs = runs.filter(pl.col("name") == main)
+    # Devices of one process run the module together: its first device stands for all.
+    return runs.filter(pl.col("device") == pl.col("device").min().over("process"))
+
+
+def _whole(timeline: Timeline) -> pl.DataFrame:
+    """One row per process: from its first to its last op, call, annotation or device work."""
+    kinds = ["op", "annotation", "api", "kernel", "memcpy", "memset", "collective", "xla_op", "graph", "python"]
+    events = timeline.events.filter(pl.col("kind").is_in(kinds))
+    if not timeline.device_work.height and not events.height:
+        return pl.DataFrame(schema=_COLUMNS)
+    return (
+        events.group_by("process", maintain_order=True)
+        .agg(
+            pl.col("id").first(),
+            host_start_ns=pl.col("start_ns").min(),
+            host_end_ns=(pl.col("start_ns") + pl.col("dur_ns")).max(),
+        )
+        .with_columns(name=pl.lit("trace"), number=pl.lit(0, pl.Int64))
+        .with_columns(*(pl.lit(None, dtype).alias(name) for name, dtype in _COLUMNS.items() if name in _TOLD))
+        .select(list(_COLUMNS))
+        .cast(_COLUMNS)  # type: ignore[arg-type]
+        .sort("process", "host_start_ns")
+    )
+
+
+_TOLD: Final = ("phase", "requests", "prefill_tokens", "decode_tokens")
+
+
+def _described(rows: pl.DataFrame, read: dict[str, RangeName]) -> pl.DataFrame:
+    rows = rows.sort("process", "start_ns")
+    counts = [dict(read[name].counts or {}) if name in read else {} for name in rows["name"]]
+    phases = [
+        read[name].stage or None if name in read and read[name].kind is RangeKind.PHASE else None
+        for name in rows["name"]
+    ]
+    requests = [
+        one.get("requests", one["prefill_requests"] + one["decode_requests"] if "prefill_requests" in one else None)
+        for one in counts
+    ]
+    numbers = rows["number"].to_list() if "number" in rows.columns else [one.get("index") for one in counts]
+    counted = rows.with_columns(at=pl.int_range(pl.len()).over("process"))["at"].to_list()
+    return pl.DataFrame(
+        {
+            "id": rows["id"],
+            "process": rows["process"],
+            "name": rows["name"],
+            "number": [at if number is None else number for number, at in zip(numbers, counted, strict=True)],
+            "phase": phases,
+            "requests": requests,
+            "prefill_tokens": [one.get("prefill_tokens") for one in counts],
+            "decode_tokens": [one.get("decode_tokens") for one in counts],
+            "host_start_ns": rows["start_ns"],
+            "host_end_ns": rows["start_ns"] + rows["dur_ns"],
+        },
+        schema=_COLUMNS,
+    )
