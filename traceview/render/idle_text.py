@@ -23,11 +23,13 @@ _MOST_WAITS: Final = 8
 _MOST_REGIONS: Final = 5
 _LEAST_SHOWN: Final = 0.05
 _CAUSE_WIDTH: Final = 26
-_GAP_WIDTH: Final = 56
+_NARROW_WIDTH: Final = 22
+_GAP_WIDTH: Final = 52
 
 _FED_WORDS: Final = (
-    "latency: from the call to the start, on an idle device. pace: time between two launches. too small: kernels "
-    "shorter than that. queue: mean work launched and not started. empty: part of the span without any."
+    "bound: launch-bound. graphs: part of device time that graphs launched. latency: from the call to the start, on an "
+    "idle device. pace: time between two launches. small: kernels shorter than that. queue: mean work launched and not "
+    "started. empty: part of the span without any."
 )
 
 WORDS: Final = {
@@ -126,7 +128,7 @@ def causes_grid(result: GapReport) -> Grid | None:
         Column("of idle", number=True),
         Column("stretches", number=True),
         Column(f"to win {unit}", number=True),
-        Column("known by"),
+        *(() if several else (Column("known by"),)),
         Column("most in"),
     )
     cells = iter(texts)
@@ -138,8 +140,8 @@ def causes_grid(result: GapReport) -> Grid | None:
             percent(row["share"]),
             f"{row['stretches']:,}",
             next(cells),
-            row["confidence"],
-            host_name(row["culprit"] or row["reason"] or "", _CAUSE_WIDTH),
+            *(() if several else (row["confidence"],)),
+            host_name(row["culprit"] or row["reason"] or "", _NARROW_WIDTH if several else _CAUSE_WIDTH),
         ]
         for row in rows
     ]
@@ -216,13 +218,13 @@ def _feeding(result: GapReport) -> Grid | None:
         return None
     columns = (
         Column("device"),
-        Column("launch-bound"),
+        Column("bound"),
         Column("launches", number=True),
-        Column("by graphs", number=True),
+        Column("graphs", number=True),
         Column("latency p50", number=True),
         Column("p99", number=True),
         Column("pace", number=True),
-        Column("too small", number=True),
+        Column("small", number=True),
         Column("queue", number=True),
         Column("empty", number=True),
     )
