@@ -121,7 +121,13 @@ def works(timeline: Timeline) -> tuple[Work, ...]:
     return device_works(timeline) or host_works(timeline)
 
 
-def causes(timeline: Timeline, stretches: pl.DataFrame, known: Sequence[Work] | None = None) -> pl.DataFrame:
+def causes(
+    timeline: Timeline,
+    stretches: pl.DataFrame,
+    known: Sequence[Work] | None = None,
+    *,
+    charge_host_work: bool = False,
+) -> pl.DataFrame:
     """Why each device was idle in some idle stretches: the :data:`GAP_PIECES`.
 
     Args:
@@ -129,6 +135,8 @@ def causes(timeline: Timeline, stretches: pl.DataFrame, known: Sequence[Work] | 
         stretches: Columns of :data:`IDLE`; stretches in which the device does not work, whole or in part, e.g. cut at
             the bounds of steps. They must not overlap on one device.
         known: The :func:`works` of the timeline, if they are at hand.
+        charge_host_work: Charge work of the host after a wait to the wait, too, as far as the host had waited: without
+            the wait it would have been done while the device was busy. Else only launching is charged.
     """
     parts = [GAP_PIECES.empty()]
     host = HostTime(timeline, (stretches["start_ns"].to_numpy(), stretches["end_ns"].to_numpy()))
@@ -137,11 +145,13 @@ def causes(timeline: Timeline, stretches: pl.DataFrame, known: Sequence[Work] | 
     for work in works(timeline) if known is None else known:
         own = numbered.filter(_on(work.device))
         if own.height:
-            parts.append(_of_device(host, blocking, work, own))
+            parts.append(_of_device(host, blocking, work, own, charge_host_work=charge_host_work))
     return pl.concat(parts).sort("interval", "start_ns")
 
 
-def _of_device(host: HostTime, blocking: pl.DataFrame, work: Work, own: pl.DataFrame) -> pl.DataFrame:
+def _of_device(
+    host: HostTime, blocking: pl.DataFrame, work: Work, own: pl.DataFrame, *, charge_host_work: bool
+) -> pl.DataFrame:
     """The pieces of the idle stretches of one device."""
     gap_starts, gap_ends = own["start_ns"].to_numpy(), own["end_ns"].to_numpy()
     coming = work.after(gap_ends)
@@ -189,7 +199,8 @@ def _of_device(host: HostTime, blocking: pl.DataFrame, work: Work, own: pl.DataF
     if work.device is not None:
         past = waited(blocking, gap_starts, coming.launched_ns, coming.thread)
         culprit = np.where(past.wait_id >= 0, host.culprit[np.maximum(past.wait_id, 0)], -1)
-        pieces = _charge_waits(pieces, past.ns, culprit)
+        charged = [Cause.LAUNCH, Cause.HOST_WORK] if charge_host_work else [Cause.LAUNCH]
+        pieces = _charge_waits(pieces, past.ns, culprit, [_CODE[cause] for cause in charged])
     return _frame(run_together(pieces), own, work)
 
 
@@ -249,13 +260,15 @@ def _by_segments(host: HostTime, pieces: Pieces, thread: int, *, keep_idle: bool
     return cut
 
 
-def _charge_waits(pieces: Pieces, waited_ns: NDArray[np.int64], wait_id: NDArray[np.int64]) -> Pieces:
+def _charge_waits(
+    pieces: Pieces, waited_ns: NDArray[np.int64], wait_id: NDArray[np.int64], charged: Sequence[int]
+) -> Pieces:
     """Charge launching to the wait that drained the queue, as far as the host had waited in it."""
     waiting = np.isin(pieces.cause, [_CODE[Cause.SYNC], _CODE[Cause.COPY_TO_HOST]])
     lengths = pieces.ends - pieces.starts
     already = np.bincount(pieces.row, weights=np.where(waiting, lengths, 0), minlength=len(waited_ns)).astype(np.int64)
     budget = np.maximum(waited_ns - already, 0)
-    launching = np.flatnonzero((pieces.cause == _CODE[Cause.LAUNCH]) & (budget[pieces.row] > 0))
+    launching = np.flatnonzero(np.isin(pieces.cause, charged) & (budget[pieces.row] > 0))
     if not len(launching):
         return pieces
     row = pieces.row[launching]

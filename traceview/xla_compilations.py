@@ -54,7 +54,7 @@ def _from_spans(timeline: Timeline, spans: pl.DataFrame) -> Iterator[dict[str, A
     ):
         names = own["name"].to_list()
         op = own["op"][0]
-        function = pl.Series([op]).str.extract(_FUNCTION)[0] or next(
+        function = pl.Series([op], dtype=pl.String).str.extract(_FUNCTION)[0] or next(
             (module for module in own["name"].str.extract(_MODULE).to_list() if module), None
         )
         inside = named_inside(spans, own)

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from traceview.transfer_report import TransferReport
 
 _COPY_WORDS: Final = (
-    "per step: = as many in every step past the warm-up. exposed: the device did nothing but copy. blocking: the call "
-    "returned only when the copy was done."
+    "per step: = as many in every step past the warm-up. exposed: the device did nothing but copy. block: calls that "
+    "returned only when their copy was done. held: time that these held the host."
 )
-_OP_WIDTH: Final = 24
+_OP_WIDTH: Final = 16
 _SIZES: Final = (("GB", 10**9), ("MB", 10**6), ("kB", 10**3))
 
 
@@ -100,8 +100,8 @@ def _copies(result: TransferReport, limit: int | None) -> Grid | None:
         Column(f"total {unit}", number=True),
         Column("exposed", number=True),
         Column("memory"),
-        Column("blocking", number=True),
-        Column(f"held host {unit}", number=True),
+        Column("block", number=True),
+        Column("held", number=True),
         Column("asked by"),
     )
     table = []

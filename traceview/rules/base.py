@@ -47,8 +47,12 @@ class Facts:
 
     @cached_property
     def idle(self) -> pl.DataFrame:
-        """Idle time of the devices by cause: :data:`traceview.gaps.GAP_PIECES`; without devices nothing."""
-        return causes(self.timeline, idle(self.timeline)).filter(pl.col("device").is_not_null())
+        """Idle time of the devices by cause: :data:`traceview.gaps.GAP_PIECES`; without devices nothing.
+
+        What a wait explains is charged to it whole, so that the findings on waits and on a late host do not overlap.
+        """
+        pieces = causes(self.timeline, idle(self.timeline), charge_host_work=True)
+        return pieces.filter(pl.col("device").is_not_null())
 
     @cached_property
     def steady(self) -> SteadyState | None:
