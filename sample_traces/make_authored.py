@@ -1,7 +1,7 @@
 """Write every authored sample trace with its truth table and its note.
 
 Usage: ``python sample_traces/make_authored.py [FOLDER]`` (default: this folder). The result is the same to the
-byte on every machine, apart from the compression of ``.gz`` files.
+byte on every machine, apart from the compression of ``.gz`` files and the version of SQLite in ``.sqlite`` files.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ HERE: Final = Path(__file__).resolve().parent
 if not __package__:  # Started as a script: make the folder importable by its own name.
     sys.path.insert(0, str(HERE.parent))
 
-from sample_traces import broken, samples_attention, samples_systems, truth  # noqa: E402
+from sample_traces import broken, samples_attention, samples_nsys, samples_systems, truth  # noqa: E402
 from sample_traces.kineto_text import render, write_text  # noqa: E402
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ def build(folder: Path) -> list[Path]:
         written.append(write_text(folder / sample.file, render(traces)))
         written.append(write_text(base.with_name(base.name + ".truth.json"), json.dumps(table, indent=1) + "\n"))
         written.append(write_text(base.with_name(base.name + ".md"), note(sample, table)))
-    return written + broken.build(folder / "bad")
+    return written + samples_nsys.build(folder) + broken.build(folder / "bad")
 
 
 if __name__ == "__main__":

@@ -148,13 +148,24 @@ def _sqlite_tables(probe: Probe) -> frozenset[str]:
             return frozenset(name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type='table'"))
         finally:
             database.close()
-    except sqlite3.Error:
+    except (sqlite3.Error, UnicodeDecodeError):  # SQLite quotes damaged text in its messages
         return frozenset()
 
 
 def _sqlite_with(pattern: str) -> Callable[[Probe], bool]:
     wanted = re.compile(pattern)
     return lambda probe: any(wanted.match(name) for name in _sqlite_tables(probe))
+
+
+def _is_cut_database(probe: Probe) -> bool:
+    """Whether the header promises more pages than the file has. SQLite file format, section 1.3."""
+    head = probe.head
+    if not head.startswith(b"SQLite format 3\x00") or len(head) < 100:
+        return False
+    page = int.from_bytes(head[16:18], "big")
+    pages = int.from_bytes(head[28:32], "big")
+    # The number of pages is only valid if it was written with the same change counter.
+    return pages * (65536 if page == 1 else page) > probe.size and head[24:28] == head[92:96]
 
 
 def _is_tar(probe: Probe) -> bool:
@@ -186,6 +197,7 @@ KINDS: Final = (
         "a raw Nsight Systems report",
         _starts(b"NVIDIA Tegra Profiler Report"),
         "Export it to SQLite first: nsys export --type sqlite FILE.",
+        format="nsys",
         then="nsys",
     ),
     Foreign(
@@ -199,7 +211,7 @@ KINDS: Final = (
         "nsys-sqlite",
         "an Nsight Systems SQLite export",
         _sqlite_with(_NSYS_TABLES),
-        f"This version of traceview does not read Nsight Systems yet. {_RECORD}",
+        "The reader for it is not installed; install traceview again.",
         format="nsys",
     ),
     Foreign(
@@ -207,6 +219,24 @@ KINDS: Final = (
         "an nvprof database",
         _sqlite_with(r"CUPTI_ACTIVITY_KIND_"),
         f"traceview has no reader for it. {_RECORD}",
+    ),
+    Foreign(
+        "sqlite-cut",
+        "an SQLite database that ends before its own end (an unfinished or interrupted export or copy)",
+        _is_cut_database,
+        "If it should be an Nsight Systems export, export it again: nsys export --type sqlite FILE.",
+    ),
+    Foreign(
+        "zeroed",
+        "a file whose head is nothing but zeros: an interrupted export or copy",
+        lambda probe: not any(probe.head[:512]),
+        "Export, record or copy it again.",
+    ),
+    Foreign(
+        "sqlite-packed",
+        "an SQLite database packed with gzip",
+        lambda probe: bool(probe.compression) and probe.text.startswith(b"SQLite format 3\x00"),
+        "Unpack it first (gunzip): a database is read here and there, not from front to back.",
     ),
     Foreign(
         "sqlite",

@@ -7,7 +7,7 @@ A parser package offers one object that keeps :class:`Format` under the entry-po
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,3 +62,14 @@ class Format(Protocol):
         Raises:
             UnreadableTraceError: nothing could be read; the message says why and what to do.
         """
+
+
+@runtime_checkable
+class FolderFormat(Protocol):
+    """What a format adds to :class:`Format` if one trace of it can be a folder: ``parse`` then gets the folder's path.
+
+    A folder that a format claims is one trace; the loader does not look for traces inside it.
+    """
+
+    def sniff_folder(self, folder: Path) -> float:
+        """How sure this parser is that the whole folder is one trace of its format, 0 to 1, by what lies in it."""

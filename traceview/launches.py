@@ -121,12 +121,55 @@ def _host_tree(events: pl.DataFrame) -> tuple[NDArray[np.int32], NDArray[np.int3
     starts, ends = events["start_ns"].to_numpy()[host], events["dur_ns"].to_numpy()[host]
     ends += starts
     parent = nesting.parents(starts, ends, threads)
+    is_op = _is_kind(events, "op")[host]
+    outliving = nesting.outliving(starts, ends, threads, parent, _is_kind(events, "annotation")[host])
+    if len(outliving):
+        asks = ~_is_kind(events, "python")[host]
+        inside, op_of_inside = _ops_through(outliving, starts, ends, threads, parent, is_op, asks)
     del starts, ends, threads
-    op = nesting.nearest_marked(parent, (events["kind"] == "op").to_numpy()[host])
+    op = nesting.nearest_marked(parent, is_op)
+    if len(outliving):
+        op[inside] = op_of_inside
     has_parent, has_op = parent >= 0, op >= 0
     parent_id[host[has_parent]] = host[parent[has_parent]]
     op_id[host[has_op]] = host[op[has_op]]
     return parent_id, op_id
+
+
+def _ops_through(
+    outliving: NDArray[np.int32],
+    starts: NDArray[np.int64],
+    ends: NDArray[np.int64],
+    threads: NDArray[np.uint32],
+    parent: NDArray[np.int32],
+    is_op: NDArray[np.bool_],
+    asks: NDArray[np.bool_],
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """The events that some ranges stand between and an op, and the op around each as if the ranges were not there.
+
+    A range that outlives the event it started in (NVTX start/end, asynchronous marks) stands in the tree between that
+    event and what runs in both. Which op asked for work must not depend on such ranges.
+
+    Args:
+        outliving: The ranges.
+        starts: Start of each event of the tree, ns.
+        ends: End of each.
+        threads: Thread of each.
+        parent: Parent of each.
+        is_op: Which are ops.
+        asks: Of which the op is wanted; frames of Python stacks, most of all events, launch nothing themselves.
+    """
+    is_range = np.zeros(len(parent), np.bool_)
+    is_range[outliving] = True
+    nearest = nesting.nearest_marked(parent, is_op | is_range)
+    hidden = asks & ~is_range & (nearest >= 0)
+    hidden[hidden] = is_range[nearest[hidden]]
+    inside = np.flatnonzero(hidden).astype(np.int32)
+    # Ops are all that is looked for, and only those of the same threads can be around.
+    rows = np.flatnonzero(hidden | (is_op & np.isin(threads, threads[inside]))).astype(np.int32)
+    op = nesting.nearest_marked(nesting.parents(starts[rows], ends[rows], threads[rows]), is_op[rows])
+    of_inside = op[np.searchsorted(rows, inside)]
+    return inside, np.where(of_inside >= 0, rows[of_inside], np.int32(nesting.NO_PARENT))
 
 
 def _launches(events: pl.DataFrame) -> tuple[NDArray[np.int32], int]:

@@ -28,8 +28,8 @@ def load(
     """Read a trace, or the traces of several ranks, into one timeline.
 
     Args:
-        path_or_paths: A file, a folder, a glob pattern, or several of them. A folder means the traces directly
-            in it, or, if it has none, those in the folders below.
+        path_or_paths: A file, a folder, a glob pattern, or several of them. A folder means itself if it is one trace
+            (one file per table), else the traces directly in it, or, if it has none, those in the folders below.
         strict: Fail if the import had to skip or repair anything, or if a file is cut off.
         progress: Called with the share of the input that has been read, 0 to 1.
 

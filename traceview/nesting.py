@@ -28,11 +28,64 @@ def parents(starts: NDArray[np.int64], ends: NDArray[np.int64], threads: NDArray
         ends: End of each event, ns.
         threads: Thread key of each event.
     """
-    count = len(threads)
     order: NDArray[np.int32] | None = None
     if (threads[1:] < threads[:-1]).any():
         order = thread_order(threads)
         starts, ends, threads = starts[order], ends[order], threads[order]
+    parent = _parents_by_thread(starts, ends, threads)
+    if order is None:
+        return parent
+    result = np.full(len(threads), NO_PARENT, np.int32)
+    has_parent = parent >= 0
+    result[order[has_parent]] = order[parent[has_parent]]
+    return result
+
+
+def _parents_by_thread(
+    starts: NDArray[np.int64], ends: NDArray[np.int64], threads: NDArray[np.uint32]
+) -> NDArray[np.int32]:
+    """The same for events thread by thread.
+
+    Only an event within which the next one starts can enclose anything. Where these are few, the tree is built of them
+    first, and every other event then climbs in it.
+    """
+    count = len(threads)
+    holds = np.zeros(count, np.bool_)
+    holds[:-1] = (starts[1:] < ends[:-1]) & (threads[1:] == threads[:-1])
+    holders = np.flatnonzero(holds).astype(np.int32)
+    if 2 * len(holders) > count:
+        return _tree(starts, ends, threads)  # recorded stacks: copies of most events would be no help
+    parent = np.full(count, NO_PARENT, np.int32)
+    if not len(holders):
+        return parent
+    above = _tree(starts[holders], ends[holders], threads[holders])
+    parent[holders] = np.where(above >= 0, holders[above], NO_PARENT)
+    rest = np.flatnonzero(~holds).astype(np.int32)
+    before = np.cumsum(holds, dtype=np.int32)[rest] - 1
+    guess = np.where(before >= 0, holders[before], NO_PARENT)
+    guess[(guess >= 0) & (threads[guess] != threads[rest])] = NO_PARENT
+    for _ in range(_CLIMBS):
+        known = guess >= 0
+        rest, guess = rest[known], guess[known]
+        fits = (ends[guess] > starts[rest]) & (ends[guess] + OVERHANG_NS >= ends[rest])
+        parent[rest[fits]] = guess[fits]
+        rest, guess = rest[~fits], parent[guess[~fits]]
+    if len(rest):
+        # Behind the end of a deep stack step by step is slow; `_tree` leaps.
+        both = np.sort(np.concatenate([holders, rest]))
+        above = _tree(starts[both], ends[both], threads[both])
+        found = above[np.searchsorted(both, rest)]
+        parent[rest] = np.where(found >= 0, both[found], NO_PARENT)
+    return parent
+
+
+_CLIMBS: Final = 8
+"""Most events lie a few levels below what ended before them."""
+
+
+def _tree(starts: NDArray[np.int64], ends: NDArray[np.int64], threads: NDArray[np.uint32]) -> NDArray[np.int32]:
+    """Parents among events thread by thread, all of which may enclose others."""
+    count = len(threads)
     parent = np.arange(-1, count - 1, dtype=np.int32)
     parent[np.flatnonzero(np.diff(threads)) + 1] = NO_PARENT
     # Start from the previous event and climb. Whoever does not enclose `p` has ended before `p` does, so it cannot
@@ -49,12 +102,42 @@ def parents(starts: NDArray[np.int64], ends: NDArray[np.int64], threads: NDArray
         open_rows, guess = open_rows[~fits], guess[~fits]
         parent[open_rows] = parent[guess]
         open_rows = open_rows[parent[open_rows] >= 0]
-    if order is None:
-        return parent
-    result = np.full(count, NO_PARENT, np.int32)
-    has_parent = parent >= 0
-    result[order[has_parent]] = order[parent[has_parent]]
-    return result
+    return parent
+
+
+def outliving(
+    starts: NDArray[np.int64],
+    ends: NDArray[np.int64],
+    threads: NDArray[np.uint32],
+    parent: NDArray[np.int32],
+    asked: NDArray[np.bool_],
+) -> NDArray[np.int32]:
+    """Which of the asked events end after the event that they started in: ranges that are open across calls.
+
+    Args:
+        starts: Start of each event, ns, ascending within a thread.
+        ends: End of each event, ns.
+        threads: Thread key of each event, ascending.
+        parent: As :func:`parents` returns it for these events.
+        asked: Which events to look at; false for the others.
+
+    Returns:
+        Their indices, ascending.
+    """
+    # Their direct predecessor, or its ancestors, were still open at the start and are not the parent.
+    rows = np.flatnonzero(asked).astype(np.int32)
+    rows = rows[rows > 0]
+    guess = rows - 1
+    open_ = (threads[rows] == threads[guess]) & (parent[rows] != guess)
+    rows, guess = rows[open_], guess[open_]
+    found = [np.empty(0, np.int32)]
+    while len(rows):
+        crossed = (ends[guess] > starts[rows]) & (ends[guess] + OVERHANG_NS < ends[rows])
+        found.append(rows[crossed])
+        up = parent[guess]
+        going = ~crossed & (up != parent[rows]) & (up >= 0)
+        rows, guess = rows[going], up[going]
+    return np.sort(np.concatenate(found))
 
 
 def thread_order(threads: NDArray[np.uint32]) -> NDArray[np.int32]:

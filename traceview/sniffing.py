@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from traceview import foreign
 from traceview.errors import TraceviewError, UnreadableTraceError, UsageError
-from traceview.formats import ENTRY_POINT_GROUP, Format, Probe
+from traceview.formats import ENTRY_POINT_GROUP, FolderFormat, Format, Probe
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -135,3 +135,15 @@ def recognise(seen: Probe, formats: Sequence[Format]) -> Format:
         return winner
     readable = {one.name for one in formats}
     raise foreign.refusal(seen, known or foreign.fallback(seen), readable)
+
+
+def recognise_folder(folder: Path, formats: Sequence[Format]) -> Format | None:
+    """The parser for which a whole folder is one trace, ``None`` if it is just a folder.
+
+    Args:
+        folder: The folder.
+        formats: The installed parsers.
+    """
+    claims = [(known.sniff_folder(folder), known) for known in formats if isinstance(known, FolderFormat)]
+    best, winner = max(claims, key=lambda pair: pair[0], default=(0.0, None))
+    return winner if best >= SURE else None

@@ -27,7 +27,7 @@ _UNREADABLE: Final = frozenset({"empty-file", "bad-gzip", "no-permission", "cann
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One trace file and the parser that claims it. ``named``: the user gave this very path."""
+    """One trace (a file, or a folder that is one) and its parser. ``named``: the user gave this very path."""
 
     path: Path
     format: Format
@@ -78,10 +78,14 @@ def find(paths: Iterable[str | os.PathLike[str]], formats: Sequence[Format]) -> 
             )
         path = Path(text)
         if path.is_dir():
-            _add_folder(path, formats, traces, skipped)
+            if not _add_if_trace(path, formats, traces, named=True):
+                _add_folder(path, formats, traces, skipped)
         elif not os.path.lexists(path) and glob.has_magic(text):
             matches = [Path(match) for match in sorted(glob.glob(text, recursive=True), key=_natural)]
-            _add_all(text, [match for match in matches if match.is_file()], formats, traces, skipped)
+            whole = [match for match in matches if match.is_dir() and _add_if_trace(match, formats, traces)]
+            files = [match for match in matches if match.is_file() and not _is_below(match, whole)]
+            if files or not whole:
+                _add_all(text, files, formats, traces, skipped, found=bool(whole))
         else:
             seen = sniffing.probe(path)
             parser = sniffing.recognise(seen, formats)
@@ -94,27 +98,49 @@ def find(paths: Iterable[str | os.PathLike[str]], formats: Sequence[Format]) -> 
     )
 
 
+def _add_if_trace(folder: Path, formats: Sequence[Format], traces: dict[Path, Source], *, named: bool = False) -> bool:
+    """Add a folder if all of it is one trace."""
+    parser = sniffing.recognise_folder(folder, formats)
+    if parser is None:
+        return False
+    size = sum(entry.stat().st_size for entry in folder.iterdir() if entry.is_file())
+    traces.setdefault(folder.resolve(), Source(folder, parser, size, named=named))
+    return True
+
+
+def _is_below(path: Path, folders: Iterable[Path]) -> bool:
+    return any(path.is_relative_to(folder) for folder in folders)
+
+
 def _add_folder(
     folder: Path, formats: Sequence[Format], traces: dict[Path, Source], skipped: dict[Path, TraceviewError]
 ) -> None:
     try:
-        first_level = [entry for entry in folder.iterdir() if _is_visible_file(entry)]
+        entries = [entry for entry in folder.iterdir() if not entry.name.startswith(".")]
+        first_level = [entry for entry in entries if entry.is_file()]
+        whole = [entry for entry in entries if entry.is_dir() and _add_if_trace(entry, formats, traces)]
     except OSError as error:
         raise UsageError(
             "no-permission", where=str(folder), why=f"the folder cannot be listed: {error.strerror}."
         ) from None
     try:
-        _add_all(str(folder), _in_order(first_level), formats, traces, skipped)
+        _add_all(str(folder), _in_order(first_level), formats, traces, skipped, found=bool(whole))
     except UnreadableTraceError:
-        below = _files_below(folder)
-        if not below:
+        whole = []
+        below = _files_below(folder, formats, traces, whole)
+        if not below and not whole:
             raise
-        _add_all(str(folder), below, formats, traces, skipped)
+        _add_all(str(folder), below, formats, traces, skipped, found=bool(whole))
 
 
-def _files_below(folder: Path) -> list[Path]:
+def _files_below(folder: Path, formats: Sequence[Format], traces: dict[Path, Source], whole: list[Path]) -> list[Path]:
+    """Files below the first level. Folders that are traces are added instead, and listed in ``whole``."""
     files: list[Path] = []
     for root, folders, names in os.walk(folder):
+        if Path(root) != folder and _add_if_trace(Path(root), formats, traces):
+            whole.append(Path(root))
+            folders[:] = []
+            continue
         # In place, so that os.walk does not enter them.
         folders[:] = [name for name in folders if not name.startswith(".")]
         if Path(root) == folder:
@@ -136,9 +162,10 @@ def _add_all(
     formats: Sequence[Format],
     traces: dict[Path, Source],
     skipped: dict[Path, TraceviewError],
+    *,
+    found: bool = False,
 ) -> None:
-    """Add the traces among ``files``; if there is none, say what they are instead."""
-    found = False
+    """Add the traces among ``files``; if there is none, and none was ``found`` before, say what they are instead."""
     reasons: list[tuple[Path, TraceviewError]] = []
     for path in files:
         try:
@@ -175,10 +202,6 @@ def _first_reasons(reasons: list[tuple[Path, TraceviewError]], show: int = 3) ->
 def _after_this(why: str) -> str:
     """``this is text.`` becomes ``is text``, to follow a file name."""
     return why.removeprefix("this ").removeprefix("the file ").rstrip(".")
-
-
-def _is_visible_file(entry: Path) -> bool:
-    return not entry.name.startswith(".") and entry.is_file()
 
 
 def _in_order(files: Iterable[Path]) -> list[Path]:

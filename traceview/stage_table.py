@@ -40,6 +40,7 @@ STAGES: Final = FrameSchema(
         Column("overlapped_ns", pl.Int64, "ns", "its device work that other work hides; not part of `wall_ns`"),
         Column("host_ns", pl.Int64, "ns", "length of its host ranges in the steps: when its work was asked for"),
         Column("share", pl.Float64, "", "`wall_ns` over the wall time of the steps"),
+        Column("share_of_attributed", pl.Float64, "", "`wall_ns` over the time that is in some stage"),
         Column("repeats", pl.String, "", "what the percentiles are over: `steps` or `calls`", nullable=True),
         Column("p50_ns", pl.Float64, "ns", "median wall time per step, or device time per call", nullable=True),
         Column("p99_ns", pl.Float64, "ns", "99th percentile of the same", nullable=True),
@@ -154,6 +155,7 @@ def _table(staging: Staging, steps: StepTable, cut: Partition) -> pl.DataFrame:
     work = work.join(work_floors(staging.timeline), on="id", how="left", maintain_order="left")
     calls = call_times(staging, ranges, work) if steps.steady.height < LEAST_STEPS else {}
     own_wall = (cut.busy + cut.idle).sum(axis=1)
+    attributed = total - int(own_wall[-1])
     by_path = dict(zip(cut.stages, own_wall[:-1].tolist(), strict=True))
     rows = []
     for at, path in enumerate(paths):
@@ -176,6 +178,7 @@ def _table(staging: Staging, steps: StepTable, cut: Partition) -> pl.DataFrame:
                 "overlapped_ns": max(_union_ns(mine) - busy_ns, 0),
                 "host_ns": int((these["end_ns"] - these["start_ns"]).sum()),
                 "share": share,
+                "share_of_attributed": wall_ns / attributed if attributed else 0.0,
                 "repeats": repeats,
                 "p50_ns": p50,
                 "p99_ns": p99,

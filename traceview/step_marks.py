@@ -10,6 +10,7 @@ import polars as pl
 
 from traceview.host_calls import outermost
 from traceview.knowledge.range_names import RangeKind, RangeName, read_range_name
+from traceview.step_cycles import find_cycles
 
 if TYPE_CHECKING:
     from traceview.timeline import Timeline
@@ -35,6 +36,8 @@ class StepSource(StrEnum):
     """From one start of the optimizer to the next."""
     DATA = "batches"
     """From one fetch of data to the next."""
+    CYCLE = "repeating stages"
+    """Rounds of annotated stages in the same order."""
     XLA_MODULE = "runs of the main XLA module"
     """On the device; no host range."""
     WHOLE = "the whole trace"
@@ -80,6 +83,9 @@ def find(timeline: Timeline) -> tuple[StepSource, pl.DataFrame]:
         rows = _between_starts(of(RangeKind.STAGE, family))
         if rows.height:
             return source, _described(rows, read)
+    rounds = _rounds(timeline, ranges, read)
+    if rounds.height:
+        return StepSource.CYCLE, _described(rounds, read)
     modules = _main_modules(timeline)
     if modules.height:
         return StepSource.XLA_MODULE, _described(modules, read)
@@ -118,6 +124,17 @@ def _numbered(timeline: Timeline, counters: pl.DataFrame) -> pl.DataFrame:
                 timeline, numbered.with_columns(pl.col("name").cast(pl.String)).rename({"value": "number"})
             )
     return counters if counters["name"].n_unique() >= _LEAST_ANCHORS else counters.clear()
+
+
+def _rounds(timeline: Timeline, ranges: pl.DataFrame, read: dict[str, RangeName]) -> pl.DataFrame:
+    """Rounds of the outermost stages of one thread per process."""
+    stages = {name: one.stage for name, one in read.items() if one.kind is RangeKind.STAGE and one.stage}
+    rows = ranges.filter(pl.col("name").is_in(list(stages)))
+    if not rows.height:
+        return rows
+    rows = outermost(timeline, rows)
+    rows = rows.with_columns(pl.col("name").replace_strict(stages).alias("stage"))
+    return pl.concat([find_cycles(own) for _, own in rows.group_by("process", maintain_order=True)])
 
 
 def _between_starts(anchors: pl.DataFrame) -> pl.DataFrame:

@@ -53,12 +53,20 @@ def packed(kind):
 PLANE = message((1, 2), (2, b"/device:TPU:0"), (3, message((2, b"XLA Ops"))))
 DAMAGED_PLANE = message((1, PLANE))[:20] + "\ufffd".encode() * 40
 
+
+def cut(data):
+    return data[: len(data) * 2 // 3]
+
+
 CASES = {
     "nsys-report": b"NVIDIA Tegra Profiler Report 2026@1@2@63-1v0\n\x00\x01",
     "nsys-sqlite": sqlite("StringIds", "CUPTI_ACTIVITY_KIND_KERNEL"),
     "rocpd": sqlite("rocpd_string", "rocpd_op"),
     "nvprof": sqlite("StringTable", "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL"),
     "sqlite": sqlite("users"),
+    "sqlite-cut": cut(sqlite("StringIds", "users")),
+    "sqlite-packed": gzip.compress(sqlite("StringIds")),
+    "zeroed": bytes(4096) + b"rest",
     "xplane": message((1, PLANE)),
     "xplane-as-text": DAMAGED_PLANE,
     "perfetto": message((1, message((8, 100), (10, 1))), (1, message((8, 200), (10, 1)))),
@@ -90,8 +98,11 @@ CASES = {
 
 
 def refusal(path):
+    """What is said of a file when the parser of its format, if there is one, is not installed."""
+    kind = foreign.identify(sniffing.probe(path))
+    formats = [one for one in sniffing.installed_formats() if kind is None or one.name != kind.format]
     with pytest.raises(UnreadableTraceError) as caught:
-        sniffing.recognise(sniffing.probe(path), sniffing.installed_formats())
+        sniffing.recognise(sniffing.probe(path), formats)
     return caught.value
 
 

@@ -62,6 +62,10 @@ NAMES = {
     "CUDAGraphNode.record (dynamo_timed)": (NOTHING, ""),
     "aten::to, seq = 1201, op_id = 5": (NOTHING, ""),
     "Torch-Compiled Region: 0/1": (NOTHING, ""),
+    "custom-call.5": (NOTHING, ""),
+    "wrapped_broadcast_1": (NOTHING, ""),
+    "ExecuteReplicated.__call__": (NOTHING, ""),
+    "_send_cond_16/pivot_t/_236_0:_Send": (NOTHING, ""),
     "/blocks.0/blocks.0.0/Conv + /blocks.0/blocks.0.1/Relu": (NOTHING, ""),
     "[pl][profile][Callback]TQDMProgressBar.on_train_start": (NOTHING, ""),
 }  # fmt: skip

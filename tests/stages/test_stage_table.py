@@ -181,7 +181,9 @@ def test_a_host_only_trace_is_split_by_its_ranges():
     assert {name: row["share"] for name, row in found.items()} == {name: us / 100 for name, us in parts.items()}
     centers = found["find_centers"]
     assert centers["speedup_if_removed"] == pytest.approx(1 / 0.47)
-    assert (centers["count"], centers["repeats"], centers["p50_ns"]) == (4, "calls", 53_000)
+    # The stages repeat in the same order, so each round is a step.
+    assert table.steps.source == "repeating stages"
+    assert (table.counted, centers["count"], centers["repeats"], centers["p50_ns"]) == (4, 4, "steps", 53_000)
 
 
 def test_the_floor_of_work_with_recorded_flop():

@@ -190,3 +190,25 @@ def test_compilation_in_most_steps_is_no_warm_up():
     """A program that compiles again and again is not warming up; only its first step may be."""
     compiled = [host("compile", "compile_inner", 100 * at + 10, 100 * at + 60) for at in range(4)]
     assert steps_of([100] * 5, *compiled)["warmup"].to_list() == [True, False, False, False, False]
+
+
+def rounds(*orders):
+    """Ranges of 8 us every 10 us, each round named by a word of letters."""
+    events = [annotation(f"stage_of_{letter}", 10 * at, 10 * at + 8) for at, letter in enumerate("".join(orders))]
+    return find_steps(timeline(*events))
+
+
+def test_stages_that_repeat_in_one_order_are_steps():
+    found = rounds("rbc", "rbc", "rbc")
+    assert (found.source, walls(found)) == (StepSource.CYCLE, [28, 28, 28])
+
+
+def test_calls_in_a_row_count_as_one_stage_and_a_cut_round_does_not_matter():
+    found = rounds("bc", "rbbc", "rbbbc", "rbc", "rbc", "rb")
+    assert found.source is StepSource.CYCLE
+    assert len(walls(found)) in {5, 6}
+
+
+@pytest.mark.parametrize("orders", [("rbc", "rbc"), ("rrrrrr",), ("rbc", "brc", "crb", "cbr", "brr")])
+def test_no_order_no_steps(orders):
+    assert rounds(*orders).source is StepSource.WHOLE

@@ -116,6 +116,9 @@ _ROWS: Final = (
     ("xla.thunk", "nothing", "", r"^(?:TSL:)?Thunk:#", "source"),
     ("param", "stage", "@param", r"^\[param\|(?P<part>[^|\]]+(?:\|[^|\]]+)*)\]$", "trace"),
     ("counter", "step", "", r"^(?:iter(?:ation)?|step|batch|micro_?batch|token|frame|req(?:uest)?|train(?:_step)?|warmup)[ _\-#:]*(?P<index>\d+)(?:_processing)?$", "trace"),
+    ("xla.host", "nothing", "", r"^(?:ExecuteReplicated|PjitFunction|PyClient|PyArray|ParseArguments|ThunkExecutor|TfrtCpu|PjRt)", "trace"),
+    ("xla.op", "nothing", "", r"^(?:[a-z][\w\-]*\.\d+|wrapped_\w+|\w*fusion(?:[_.]\d+)?)$", "trace"),
+    ("tf.transfer", "nothing", "", r"^_(?:send|recv)_|:_(?:Send|Recv)$", "trace"),
     ("operator", "nothing", "", r"^(?:aten|c10d|prim|_c10d_functional|fbgemm|vllm|symm_mem|flash_attn|torch|torchvision|mtia)::", "trace"),
     ("emit_nvtx", "nothing", "", r", (?:seq|op_id) = \d+", "trace"),
 )  # fmt: skip

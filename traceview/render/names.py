@@ -20,6 +20,7 @@ _LITERAL: Final = re.compile(r"(\(\w+\))?-?\d+\w*|true|false")
 ELLIPSIS: Final = "..."
 _IMPLEMENTATION: Final = re.compile(r"\bgpu_kernel_impl\w*<")
 
+_CAST: Final = re.compile(r"\((?:unsigned )?(?:bool|char|short|int|long|long long)\)(?=-?\d)")
 _WRAPPER: Final = re.compile(r"^cutlass::(Kernel2?|device_kernel)$")
 """Kernels that are nothing but a call of their argument."""
 
@@ -69,7 +70,7 @@ def kernel_name(name: str, width: int) -> str:
     text = plain(name)
     if len(text) <= width:
         return text
-    text = _without_parameters(_CLONE.sub("", _RETURN_TYPE.sub("", text)))
+    text = _without_parameters(_CLONE.sub("", _RETURN_TYPE.sub("", _one_style(text))))
     if len(text) > width:
         text = _SAYS_LITTLE.sub("", text)
     deepest = _template_depth(text)
@@ -87,6 +88,11 @@ def kernel_name(name: str, width: int) -> str:
     if len(text) > width:
         text = text[text.rfind("::") + 2 :] if re.fullmatch(r"[\w:]+", text) and "::" in text else text
     return middle_cut(text, width)
+
+
+def _one_style(text: str) -> str:
+    """Nsight Systems demangles in another style than most: ``f<(int)4>`` for ``f<4>``, ``<unnamed>``."""
+    return _CAST.sub("", text).replace("<unnamed>::", f"{_ANONYMOUS}::")
 
 
 def kernel_names(names: Sequence[str], width: int) -> list[str]:
@@ -108,7 +114,7 @@ def kernel_names(names: Sequence[str], width: int) -> list[str]:
 
 def _told_apart(names: list[str], width: int) -> dict[str, str]:
     """Names that shorten to the same text, each cut so that the first difference stays."""
-    texts = [_RETURN_TYPE.sub("", plain(name)) for name in names]
+    texts = [_RETURN_TYPE.sub("", _one_style(plain(name))) for name in names]
     columns = enumerate(zip(*texts, strict=False))
     same = next((at for at, letters in columns if len(set(letters)) > 1), min(map(len, texts)))
     # Begin at the start of the word in which they differ.

@@ -36,6 +36,14 @@ def kernel_generation() -> pl.Expr:
     )
 
 
+def least_capability() -> pl.Expr:
+    """Compute capability times ten: the recorded one, else the least that a name proves; null if neither tells.
+
+    Code for 8.0 runs on nothing older, and some recordings leave the device undescribed.
+    """
+    return pl.coalesce(pl.col("nvidia_cc"), kernel_generation())
+
+
 def low_alignment() -> pl.Expr:
     """Whether ``name`` says that the operands are aligned to one or two elements only."""
     return pl.col("name").str.contains(_LOW_ALIGNMENT)

@@ -9,7 +9,7 @@ Why it costs
     kernel took the shape.
 
 Evidence it needs
-    Kernel names and the recorded compute capability.
+    Kernel names, and the recorded compute capability or a name that says for which one it is written.
 
 When it is wrong
     For few channels (first layers, depthwise) these kernels are the right choice, and Winograd saves arithmetic. The
@@ -32,7 +32,7 @@ import polars as pl
 
 from traceview.findings import Finding, Severity
 from traceview.rules.kernel_evidence import WORTH_SHARE, Advice, kernel_finding, plural, share_of_busy
-from traceview.rules.matrix_kernels import CONVOLUTION_OP, MAIN_GEMM
+from traceview.rules.matrix_kernels import CONVOLUTION_OP, MAIN_GEMM, least_capability
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,7 +61,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         )
         & ~pl.col("tensor_core")
         & (pl.col("precision") == "fp32")
-        & (pl.col("nvidia_cc") >= _FIRST_TF32)
+        & (least_capability() >= _FIRST_TF32)
     )
     if share_of_busy(facts, rows) < WORTH_SHARE:
         return

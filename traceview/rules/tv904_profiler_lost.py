@@ -8,7 +8,7 @@ Why it costs
     Nothing by itself: times and counts are not those of an ordinary run.
 
 Evidence it needs
-    Metadata of the file.
+    Metadata of the file, and the messages of the profiler in it.
 
 When it is wrong
     The remark may concern records that no answer depends on.

@@ -29,7 +29,8 @@ _TRANSPARENT: Final = re.compile(
     r"|custom_vjp_call|custom_jvp_call|custom_vjp_call_jaxpr|core_call|xla_call|main)$"
 )
 _JVP: Final = re.compile(r"^(?P<back>transpose\()?jvp\((?P<inner>.*?)\)+$")
-_EINSUM: Final = re.compile(r"->|,")
+_NO_SCOPE: Final = re.compile(r"->|,|^\w+::")
+"""Products in the words of einsum, and operators that another framework was traced through."""
 _INDEX: Final = re.compile(r"[_.]?\d+$")
 _SIGNIFICANT: Final = 0.05
 _MOST_DEPTH: Final = 8
@@ -76,7 +77,7 @@ def scope_path(op_name: str) -> tuple[str, ...]:
         if wrapped:
             backward = backward or bool(wrapped["back"])
             part = wrapped["inner"]
-        if not part or _TRANSPARENT.match(part) or _EINSUM.search(part):
+        if not part or _TRANSPARENT.match(part) or _NO_SCOPE.search(part):
             continue
         scope = _INDEX.sub("", part) or part
         if not scopes or scopes[-1] != scope:

@@ -1,0 +1,118 @@
+"""Host rows other than NVTX: calls of the CUDA runtime and driver, of libraries and the system, and overhead."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from traceview.parsers.nsys import tables as t
+from traceview.parsers.nsys.identity import process_part
+from traceview.parsers.nsys.part import NUMBER, Part, correlations, timed
+from traceview.timeline import Count
+
+if TYPE_CHECKING:
+    from traceview.parsers.nsys.identity import Owners
+    from traceview.parsers.nsys.names import Names
+
+COLUMNS: Final = {
+    t.RUNTIME: ("start", "end", "eventClass", "globalTid", "correlationId", "nameId"),
+    t.CUPTI_OVERHEAD: ("start", "end", "globalTid", "nameId"),
+    t.PROFILER_OVERHEAD: ("start", "end", "globalTid", "nameId"),
+    t.OSRT: ("start", "end", "globalTid", "nameId"),
+    t.CUBLAS: ("start", "end", "globalTid", "nameId"),
+    t.CUDNN: ("start", "end", "globalTid", "nameId"),
+}
+"""Table to the columns that are read of it at once."""
+
+KINDS: Final = {
+    t.CUPTI_OVERHEAD: "overhead",
+    t.PROFILER_OVERHEAD: "overhead",
+    t.OSRT: "other",
+    t.CUBLAS: "api",
+    t.CUDNN: "api",
+}
+
+CALL_CLASSES: Final = (0, 1, 13)
+"""``eventClass`` of calls: CUDA runtime, CUDA driver, EGL."""
+
+BACKTRACE_CLASS: Final = 67
+"""With ``--cudabacktrace`` each call has a second row under this class, with the same correlation."""
+
+SYNC_CALL: Final = re.compile(r"^(cuda|cu)\w*Synchronize(_\w+)?$")
+"""Calls that block the host until the device is done."""
+
+_VERSION: Final = re.compile(r"_v\d{4,5}$")
+"""Runtime calls carry the version of CUDA that introduced them, ``cudaLaunchKernel_v7000``; a driver's own ``_v2``
+is part of its name."""
+
+
+def plain_name(name: str) -> str:
+    """The name of a call without the version that the profiler adds."""
+    return _VERSION.sub("", name)
+
+
+def calls(frame: pl.DataFrame, names: Names, owners: Owners) -> Part:
+    """Runtime and driver calls, which one table holds together."""
+    part, frame = timed(t.RUNTIME, frame, "api")
+    event_class = frame["eventClass"]
+    distinct = set(event_class.unique().to_list())
+    if BACKTRACE_CLASS in distinct:
+        # Each repeats the call of its correlation, so joined with it every kernel would count twice.
+        repeated = (event_class == BACKTRACE_CLASS).fill_null(value=False)
+        part.counts["backtrace-row"] = Count(int(repeated.sum()), "second row of a call, from --cudabacktrace")
+        part.keep(~repeated.to_numpy())
+        frame = frame.filter(~repeated)
+        event_class = frame["eventClass"]
+    part.columns["name"] = names.categorical(frame["nameId"], what="call", clean=plain_name)
+    correlation = correlations(frame["correlationId"])
+    other = distinct - {*CALL_CLASSES, BACKTRACE_CLASS, None}
+    if other:
+        # Creation of graph nodes and whatever comes later: kept, but not taken for the launch of anything.
+        strange = event_class.is_in(sorted(other)).fill_null(value=False)
+        part.counts["other-call-class"] = Count(int(strange.sum()), f"eventClass {min(other)}")
+        part.kind[strange.to_numpy()] = NUMBER["other"]
+        correlation = correlation.set(strange, None)
+    part.columns["correlation"] = correlation
+    _own(part, frame, owners)
+    _mark_waits(part)
+    return part
+
+
+def _mark_waits(part: Part) -> None:
+    named = part.columns["name"]
+    blocking = [name for name in named.unique().cast(pl.String) if SYNC_CALL.match(name)]
+    if blocking:
+        waits = named.is_in(pl.Series(blocking).cast(pl.Categorical).implode()).to_numpy()
+        part.kind[waits & (part.kind == NUMBER["api"])] = NUMBER["sync"]
+
+
+def ranges(table: str, frame: pl.DataFrame, names: Names, owners: Owners) -> Part:
+    """A table of named intervals on host threads."""
+    part, frame = timed(table, frame, KINDS[table])
+    part.columns["name"] = names.categorical(frame["nameId"], what=table)
+    _own(part, frame, owners)
+    return part
+
+
+def _own(part: Part, frame: pl.DataFrame, owners: Owners) -> None:
+    part.columns["thread"] = owners.threads_of(frame["globalTid"])
+    part.columns["process"] = owners.processes_of(process_part(frame["globalTid"]))
+
+
+def drop_repeated_overhead(parts: dict[str, Part]) -> None:
+    """Drop profiler overhead that a second table repeats."""
+    one, two = parts.get(t.CUPTI_OVERHEAD), parts.get(t.PROFILER_OVERHEAD)
+    if one is None or two is None or not one.height or not two.height:
+        return
+    key = ["start_ns", "dur_ns", "thread", "name"]
+    first = pl.DataFrame({name: one.columns[name] for name in key})
+    second = pl.DataFrame({name: two.columns[name] for name in key}).with_row_index("at")
+    again = second.join(first, on=key, how="semi")["at"].to_numpy()
+    if len(again):
+        mask = np.ones(two.height, np.bool_)
+        mask[again] = False
+        two.keep(mask)
+        two.counts["repeated-overhead"] = Count(len(again), "overhead that is in two tables")

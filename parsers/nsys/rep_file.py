@@ -1,0 +1,169 @@
+"""Raw reports (``.nsys-rep``, ``.qdrep``): only Nsight Systems itself can read them, so it is asked to export.
+
+The export is kept in the user's cache, without what it holds of the environment, and used again as long as the report
+does not change.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import sqlite3
+import subprocess
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from traceview.errors import UnreadableTraceError
+from traceview.parsers.nsys.sniffing import is_export
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+HEADER: Final = b"NVIDIA Tegra Profiler Report "
+
+TIME_LIMIT_S: Final = 1800.0
+"""An export of some gigabytes takes minutes; one that takes longer than this hangs."""
+
+_WRITER: Final = re.compile(rb"^NVIDIA Tegra Profiler Report (\d{4}@\d+@\d+)@(\d+)")
+_PRIVATE_TABLES: Final = ("ProcessStreams", "ANALYSIS_FILE", "TARGET_INFO_SYSTEM_ENV")
+_KEPT_CAPTURE_KEYS: Final = ("CAPTURE_EVENT_TYPE", "CUDA_GRAPH_TRACE_OPTIONS:MODE", "CUDA_SKIP_SOME_API_CALLS")
+
+
+def is_report(path: Path) -> bool:
+    """Whether a file starts as raw reports do."""
+    with path.open("rb") as file:
+        return file.read(len(HEADER)) == HEADER
+
+
+def writer_version(path: Path) -> str | None:
+    """Version of Nsight Systems that wrote a report, if its header says so (since 2024)."""
+    with path.open("rb") as file:
+        match = _WRITER.match(file.read(128))
+    return None if match is None else match[1].decode().replace("@", ".")
+
+
+def export_command(path: Path, target: Path) -> list[str]:
+    """The command that exports a report, without the name of the program."""
+    return ["export", "--type", "sqlite", "--force-overwrite", "true", "--output", str(target), str(path)]
+
+
+def exported(path: Path, progress: Callable[[float], None] | None) -> Path:
+    """An SQLite export of a raw report: the one beside it, the one in the cache, or a new one.
+
+    Args:
+        path: The report.
+        progress: Called with the share that was done; an export counts as half of the work.
+
+    Raises:
+        UnreadableTraceError: there is no ``nsys``, or it failed; the message has the command to run.
+    """
+    beside = path.with_suffix(".sqlite")
+    if _is_current(beside, path):
+        return beside
+    cached = _cache_path(path)
+    if cached.is_file() and is_export(cached):
+        return cached
+    program = shutil.which("nsys")
+    if program is None:
+        raise _refusal(path, "and no nsys program is on PATH to export it")
+    cached.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    # Exported under another name first, so that a broken export is never taken for a whole one.
+    target = cached.with_suffix(".part.sqlite")
+    try:
+        _run([program, *export_command(path.resolve(), target)], path, progress)
+        if not is_export(target):
+            raise _refusal(path, "and nsys exported nothing that can be read")
+        _scrub(target)
+        target.replace(cached)
+    finally:
+        target.unlink(missing_ok=True)
+    return cached
+
+
+def _is_current(export: Path, report: Path) -> bool:
+    try:
+        return export.stat().st_mtime_ns >= report.stat().st_mtime_ns and is_export(export)
+    except OSError:
+        return False
+
+
+def _cache_path(path: Path) -> Path:
+    status = path.stat()
+    identity = f"{path.resolve()}\0{status.st_size}\0{status.st_mtime_ns}"
+    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return root / "traceview" / "nsys" / f"{hashlib.sha256(identity.encode()).hexdigest()[:32]}.sqlite"
+
+
+def _run(command: list[str], path: Path, progress: Callable[[float], None] | None) -> None:
+    started = time.monotonic()
+    try:
+        process = subprocess.Popen(  # noqa: S603  # the user's own nsys, with fixed arguments
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+    except OSError as error:
+        raise _refusal(path, f"and nsys cannot be started: {error.strerror}") from None
+    try:
+        while process.poll() is None:
+            taken = time.monotonic() - started
+            if taken > TIME_LIMIT_S:
+                raise _refusal(path, f"and nsys did not finish within {TIME_LIMIT_S:,.0f} s")
+            if progress:
+                # It does not say how far it is; the bar moves, ever more slowly, so that one sees it is alive.
+                progress(0.5 * taken / (taken + 30))
+            time.sleep(0.05)
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+    if process.returncode:
+        raise _refusal(path, f"and nsys ended with status {process.returncode} (is it older than the report?)")
+
+
+def _refusal(path: Path, why: str) -> UnreadableTraceError:
+    version = writer_version(path)
+    written = f" of version {version}" if version else ""
+    target = path.with_suffix(".sqlite")
+    command = " ".join(["nsys", *(_shell_quoted(word) for word in export_command(path, target))])
+    return UnreadableTraceError(
+        "nsys-report",
+        where=str(path),
+        why=f"this is a raw Nsight Systems report{written}, {why}.",
+        next_step=f"Run: {command} and give {target.name}.",
+    )
+
+
+def _shell_quoted(word: str) -> str:
+    return word if re.fullmatch(r"[\w@%+=:,./-]+", word) else "'" + word.replace("'", "'\"'\"'") + "'"
+
+
+def _scrub(export: Path) -> None:
+    """Remove environment, command line, user, host and program output from an export of our own."""
+    connection = sqlite3.connect(export)
+    try:
+        connection.execute("PRAGMA secure_delete=ON")
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        with connection:
+            if {"StringIds", "ProcessStreams"} <= tables:
+                connection.execute("DELETE FROM StringIds WHERE id IN (SELECT contentId FROM ProcessStreams)")
+            for table in _PRIVATE_TABLES:
+                if table in tables:
+                    kept = " WHERE name NOT IN ('CudaDriverVersion', 'NvDriverVersion')"
+                    connection.execute(f"DELETE FROM {table}{kept if table.endswith('ENV') else ''}")  # noqa: S608
+            if "META_DATA_CAPTURE" in tables:
+                kept = " AND ".join("name NOT LIKE ?" for _ in _KEPT_CAPTURE_KEYS)
+                connection.execute(
+                    f"DELETE FROM META_DATA_CAPTURE WHERE {kept}",  # noqa: S608
+                    [f"%{key}" for key in _KEPT_CAPTURE_KEYS],
+                )
+            for table in ("META_DATA_EXPORT", "EXPORT_META_DATA"):
+                if table in tables:
+                    connection.execute(
+                        f"DELETE FROM {table} WHERE name LIKE '%PATH%' OR name LIKE '%HOST%' OR name LIKE '%USER%'"  # noqa: S608
+                    )
+        connection.execute("VACUUM")
+    finally:
+        connection.close()
+    export.chmod(0o600)
