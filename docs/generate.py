@@ -19,10 +19,21 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import polars as pl
 import sdpa_tables
 from markdown_table import table
 
-from traceview import schema
+from traceview import (
+    allocations,
+    gaps,
+    host_waits,
+    idle_split,
+    launch_health,
+    recompiles,
+    schema,
+    transfers,
+)
+from traceview.knowledge.idle_causes import CAUSE_DOCS, NOT_RECOVERABLE, Cause
 from traceview.rules.base import HEADINGS
 from traceview.rules.catalogue import RULES
 from traceview.stage_table import STAGES
@@ -31,14 +42,16 @@ from traceview.steps import STEPS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    import polars as pl
-
 ROOT = Path(__file__).resolve().parent.parent
 
 
 def dtype_text(dtype: pl.DataType | type[pl.DataType]) -> str:
     """The dtype as a reader would write it in Polars; the one enum refers to the list of kinds."""
-    return "`Enum` ([kinds](#kinds))" if dtype == schema.Kind else f"`{dtype}`"
+    if dtype == gaps.CAUSE:
+        return "`Enum` ([causes](#causes-of-idle-time))"
+    if dtype == schema.Kind:
+        return "`Enum` ([kinds](#kinds))"
+    return f"`Enum`: {', '.join(dtype.categories)}" if isinstance(dtype, pl.Enum) else f"`{dtype}`"
 
 
 def frame_section(frame: schema.FrameSchema) -> Iterator[str]:
@@ -86,6 +99,46 @@ def schema_page() -> Iterator[str]:
         "",
         "*Busy* kinds occupy a device. Device-busy time is the length of the **union** of the intervals of these rows",
         "on one device: overlap counts once. Waits, synchronisation, annotations and module spans never count as busy.",
+    )
+
+
+ANSWERS = {
+    "Idle time (`traceview.gaps`, `traceview.idle_split`)": (gaps.GAP_PIECES, gaps.GAPS, idle_split.IDLE_BY_CAUSE),
+    "Launching (`traceview.launch_health`, `traceview.host_waits`)": (
+        launch_health.LAUNCH_HEALTH,
+        launch_health.QUEUE_DEPTH,
+        launch_health.LAUNCH_BOUND_REGIONS,
+        host_waits.HOST_WAITS,
+    ),
+    "Compilations (`traceview.recompiles`)": (recompiles.RECOMPILES,),
+    "Transfers and memory (`traceview.transfers`, `traceview.allocations`)": (
+        transfers.TRANSFERS,
+        transfers.COPIES,
+        allocations.ALLOCATIONS,
+    ),
+}
+"""The frames that analyses of time return, by question."""
+
+
+def answers_page() -> Iterator[str]:
+    """``docs/answers.md``: the frames of the answers about time, column by column, and the causes of idle time."""
+    yield from (
+        "# Frames of the answers",
+        "",
+        "<!-- Generated from the frame descriptions in traceview/ by `make docs`. Change them there. -->",
+        "",
+        "Functions of the Python API take a timeline and return these frames; `--format json` holds the same columns.",
+        "Times are whole nanoseconds from the trace's own origin. Null means *not recorded* or *does not apply*.",
+        "",
+    )
+    for question, frames in ANSWERS.items():
+        yield from (f"## {question}", "")
+        for frame in frames:
+            yield from (f"#{line}" if line.startswith("## ") else line for line in frame_section(frame))
+    yield from ("## Causes of idle time", "", "`cause` is one closed list for all formats.", "")
+    yield from table(
+        ("cause", "to win", "meaning"),
+        ((f"`{cause.value}`", "" if cause in NOT_RECOVERABLE else "yes", CAUSE_DOCS[cause]) for cause in Cause),
     )
 
 
@@ -213,7 +266,7 @@ def pages() -> dict[Path, str]:
     """Path to content of every page that is generated, whole or in part."""
     written = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     found = {path: rerun(filled(path.read_text(encoding="utf-8"))) for path in written if path.exists()}
-    whole = {"schema.md": schema_page(), "rules.md": rules_page()}
+    whole = {"schema.md": schema_page(), "answers.md": answers_page(), "rules.md": rules_page()}
     return found | {ROOT / "docs" / name: "\n".join(lines) + "\n" for name, lines in whole.items()}
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     Nanoseconds = NDArray[np.int64]
     IntervalSet = tuple[Nanoseconds, Nanoseconds]
+    Indices = NDArray[np.int64]
 
 
 def merge(starts: Nanoseconds, ends: Nanoseconds) -> IntervalSet:
@@ -168,3 +169,34 @@ def covered(starts: Nanoseconds, ends: Nanoseconds, cover: IntervalSet) -> Nanos
         return done
 
     return np.where(ends > starts, covered_until(ends) - covered_until(starts), 0)
+
+
+def tiled(
+    starts: Nanoseconds, ends: Nanoseconds, cover: IntervalSet
+) -> tuple[Indices, Indices, Nanoseconds, Nanoseconds]:
+    """Cut each interval where a cover begins and ends. Nothing is lost: the pieces of an interval add up to it.
+
+    Args:
+        starts: Start of each interval, ns, in any order; they may overlap.
+        ends: End of each interval, ns, exclusive.
+        cover: Sorted and disjoint; its intervals may touch, and keep their identity.
+
+    Returns:
+        Of each piece: index of its interval, index of the cover's interval (-1: not covered), start and end. Sorted by
+        interval, then by start.
+    """
+    cover_starts, cover_ends = cover
+    bounds = np.empty(2 * len(cover_starts), np.int64)
+    bounds[0::2], bounds[1::2] = cover_starts, cover_ends
+    # Tile t lies between bound t-1 and bound t; odd tiles are covered. The first and the last reach without end.
+    first = np.searchsorted(bounds, starts, side="right")
+    last = np.searchsorted(bounds, ends, side="left")
+    count = np.where(ends > starts, last - first + 1, 0)
+    which = np.repeat(np.arange(len(starts)), count)
+    tile = np.repeat(first, count) + np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
+    inner = bounds if len(bounds) else np.zeros(1, np.int64)
+    low = np.where(tile > first[which], inner[np.maximum(tile - 1, 0)], starts[which])
+    high = np.where(tile < last[which], inner[np.minimum(tile, len(inner) - 1)], ends[which])
+    real = high > low
+    which, tile, low, high = which[real], tile[real], low[real], high[real]
+    return which, np.where(tile % 2 == 1, tile // 2, -1), low, high

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from traceview.busy import DeviceBusy, busy
+from traceview.gap_report import GapReport, gap_report
+from traceview.idle_split import idle_split
+from traceview.recompile_report import RecompileReport, recompile_report
 from traceview.report_parts import (
     Device,
     ImportNote,
@@ -24,6 +27,7 @@ from traceview.report_parts import (
 from traceview.stage_table import StageTable, stage_table
 from traceview.step_marks import StepSource
 from traceview.time_report import StepTimeline, stage_notes, step_notes, step_timeline
+from traceview.transfer_report import TransferReport, transfer_report
 from traceview.xprof_figures import XprofFigures, xprof_figures
 
 if TYPE_CHECKING:
@@ -147,7 +151,7 @@ class KernelReport:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Answer of ``traceview report``; ``time`` and ``stages`` are ``None`` if steps and stages were not looked for."""
+    """Answer of ``traceview report``; parts that were not looked for are ``None``."""
 
     trace: TraceInfo
     launched_only: bool
@@ -159,6 +163,9 @@ class Report:
     notes: tuple[PartNote, ...]
     time: StepTimeline | None = None
     stages: StageTable | None = None
+    gaps: GapReport | None = None
+    recompiles: RecompileReport | None = None
+    transfers: TransferReport | None = None
     xprof: XprofFigures | None = None
     """The figures that XProf itself shows, for a profile of TPUs."""
 
@@ -273,7 +280,7 @@ def report(timeline: Timeline, *, launched_only: bool = False, given: Sequence[S
     elif kernels is None:
         notes.append(PartNote("kernels", "No device work has a launch in the file, so none is left."))
     notes += _launch_notes(devices, launched_only=launched_only)
-    time = step_timeline(timeline)
+    time = step_timeline(timeline, split_idle=idle_split(timeline))
     stages = stage_table(timeline, given, steps=time.table)
     marked = time.table.source is not StepSource.WHOLE
     notes += stage_notes(stages)
@@ -292,6 +299,9 @@ def report(timeline: Timeline, *, launched_only: bool = False, given: Sequence[S
         notes=tuple(notes),
         time=time,
         stages=stages,
+        gaps=gap_report(timeline),
+        recompiles=recompile_report(timeline),
+        transfers=transfer_report(timeline),
         xprof=xprof,
     )
 

@@ -9,6 +9,7 @@ import polars as pl
 
 from traceview.accounting import device_times, process_times, why_idle_unreliable
 from traceview.dispatch import dispatch_table
+from traceview.idle_split import idle_split
 from traceview.report_parts import ImportSummary, PartNote, TraceInfo, describe, rank_of_process, summarise_import
 from traceview.stage_table import StageTable, stage_table
 from traceview.stages import assign_stages
@@ -115,7 +116,7 @@ def step_timeline(
 
 def step_report(timeline: Timeline) -> StepReport:
     """Which steps there are, how long each took, and what the time went to."""
-    steps = step_timeline(timeline)
+    steps = step_timeline(timeline, split_idle=idle_split(timeline))
     return StepReport(describe(timeline), steps, summarise_import(timeline), tuple(step_notes(steps)))
 
 

@@ -76,7 +76,7 @@ def test_a_family_that_is_not_there(samples, run):
 
 
 def test_text_fits_into_a_hundred_columns(samples, run):
-    for name in ("report", "stages", "steps", "check-dispatch"):
+    for name in ("report", "stages", "steps", "check-dispatch", "gaps", "recompiles", "transfers"):
         for sample in ("two-ranks", "mixed-backends.cuda-authored.json", "rocm.hip-authored.json"):
             for line in run(name, samples / sample).out.splitlines():
                 assert len(line) <= 100, (name, sample, line)

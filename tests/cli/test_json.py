@@ -9,14 +9,18 @@ import pytest
 
 from traceview import load, report
 from traceview.explaining import explain_trace
+from traceview.gap_report import gap_report
 from traceview.gate import check
+from traceview.recompile_report import recompile_report
 from traceview.render import documents
 from traceview.render.explain_document import explain_document
+from traceview.render.idle_documents import gaps_document, recompiles_document, transfers_document
 from traceview.render.report_document import report_document
 from traceview.render.time_documents import stages_document, steps_document
 from traceview.time_report import stage_report, step_report
+from traceview.transfer_report import transfer_report
 
-COMMANDS = ("check-dispatch", "explain", "report", "stages", "steps", "kernels")
+COMMANDS = ("check-dispatch", "explain", "report", "stages", "steps", "kernels", "gaps", "recompiles", "transfers")
 
 
 @pytest.fixture(scope="session")
@@ -57,6 +61,9 @@ def test_real_traces(corpus, validators):
         written = {
             "check-dispatch": documents.check_document(result, trace, summary, result.exit_code),
             "explain": explain_document(explain_trace(timeline), trace, summary),
+            "gaps": gaps_document(gap_report(timeline), limit=100, places=[]),
+            "recompiles": recompiles_document(recompile_report(timeline), limit=None),
+            "transfers": transfers_document(transfer_report(timeline), limit=None),
             "report": report_document(report.report(timeline)),
             "stages": stages_document(stage_report(timeline)),
             "steps": steps_document(step_report(timeline), report.steps_of(step_report(timeline).steps)),

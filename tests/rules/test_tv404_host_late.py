@@ -27,7 +27,7 @@ def test_positive_names_the_range_the_host_was_in() -> None:
         launch(262, 2),
         kernel(ADD, 264, 300, 2),
     )
-    assert finding.evidence[-1] == "0.200 ms of it inside enumerate(DataLoader)#next"
+    assert finding.evidence[0] == "data-loading: 0.200 ms in 1 stretch, most in enumerate(DataLoader)#next (0.200 ms)"
 
 
 def test_negative_launched_in_time_or_explained_by_another_rule() -> None:

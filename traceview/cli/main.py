@@ -28,6 +28,9 @@ COMMANDS: Final = (
     "stages",
     "steps",
     "kernels",
+    "gaps",
+    "recompiles",
+    "transfers",
     "rule",
     "rules",
 )

@@ -27,6 +27,9 @@ _WRAPPER: Final = re.compile(r"^cutlass::(Kernel2?|device_kernel)$")
 _GENERIC: Final = re.compile(r"(elementwise_kernel\w*|reduce_kernel|multi_tensor_apply_kernel)$")
 """Kernels that are frames for any work: their argument names the work, so it is worth more than their own name."""
 
+_FOLDERS: Final = re.compile(r"(?:[\w.\-]+/)+(?=[\w.\-]+\.pyx?\(\d+\))")
+"""Folders before the file of a Python frame."""
+
 LEAST_ARGUMENT: Final = 8
 """A template argument cut shorter than this says nothing and is left out."""
 
@@ -37,6 +40,21 @@ def plain(text: str) -> str:
     Control characters and marks that change the direction of text are shown as ``\x1b``.
     """
     return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
+
+
+def host_name(name: str, width: int) -> str:
+    """The name of an op, a call, a range or a Python frame in at most ``width`` characters.
+
+    The folders of a Python file go first, then the end of the text.
+
+    Args:
+        name: As recorded.
+        width: Most characters to show, at least 8.
+    """
+    text = plain(name)
+    if len(text) > width:
+        text = _FOLDERS.sub("", text)
+    return text if len(text) <= width else text[: width - len(ELLIPSIS)] + ELLIPSIS
 
 
 def kernel_name(name: str, width: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from traceview.render.documents import family_part, import_part, kernel_part, notes_part, trace_part
+from traceview.render.idle_documents import gaps_part, recompiles_part, rows_part, transfers_part
 from traceview.render.time_documents import stages_part, step_part, summary_part, time_part
 
 if TYPE_CHECKING:
@@ -12,8 +13,11 @@ if TYPE_CHECKING:
     from traceview.report import Device, Report
     from traceview.xprof_figures import XprofFigures
 
-NOT_ANALYSED_YET: Final = ("gaps", "recompiles", "transfers", "findings")
+NOT_ANALYSED_YET: Final = ("findings",)
 """Parts of a report that this version does not work out."""
+
+MOST_GAPS: Final = 1000
+"""A trace can have a million idle stretches; ``traceview gaps --limit`` lists more."""
 
 
 def report_document(result: Report) -> dict[str, Any]:
@@ -32,14 +36,25 @@ def report_document(result: Report) -> dict[str, Any]:
         "stage_summary": summary_part(result.stages) if result.stages else None,
         "kernels": None if result.kernels is None else [kernel_part(one) for one in result.kernels],
         "families": None if result.families is None else [family_part(one) for one in result.families],
-        "gaps": None,
-        "recompiles": None,
-        "transfers": None,
+        "gaps": gaps_part(result.gaps, limit=MOST_GAPS) if result.gaps else None,
+        "idle_by_cause": rows_part(result.gaps.causes) if result.gaps else None,
+        "recompiles": recompiles_part(result.recompiles) if result.recompiles else None,
+        "transfers": transfers_part(result.transfers) if result.transfers else None,
+        "trust": {
+            part: answer.trust
+            for part, answer in (
+                ("gaps", result.gaps),
+                ("recompiles", result.recompiles),
+                ("transfers", result.transfers),
+            )
+            if answer
+        },
         "findings": None,
         "xprof": None if result.xprof is None else _xprof(result.xprof),
         "import_report": import_part(result.import_report),
         "notes": [
             *notes_part(result.notes),
+            *_answer_notes(result),
             *({"part": part, "text": "This version does not analyse it."} for part in NOT_ANALYSED_YET),
         ],
     }
@@ -53,6 +68,12 @@ def _xprof(figures: XprofFigures) -> dict[str, Any]:
         "flops": figures.flops,
         "wait_ps": figures.wait_ps,
     }
+
+
+def _answer_notes(result: Report) -> list[dict[str, Any]]:
+    """What limits the answers that have commands of their own."""
+    answers = (result.gaps, result.recompiles, result.transfers)
+    return [note for answer in answers if answer for note in notes_part(answer.notes) if note["part"] != "devices"]
 
 
 def _device_use(use: DeviceBusy, device: Device | None) -> dict[str, Any]:

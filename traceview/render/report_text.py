@@ -5,10 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from traceview.render.conditions import write_conditions, write_remarks
+from traceview.render.grids import write_grid
+from traceview.render.idle_text import causes_grid
 from traceview.render.kernels_text import write_families, write_kernels
 from traceview.render.page import Column, Page
-from traceview.render.time_tables import accounting_grid, stages_grid, steps_grid, write_grid
+from traceview.render.recompile_text import recompile_sentence
+from traceview.render.time_tables import accounting_grid, stages_grid, steps_grid
 from traceview.render.time_text import idle_sentence, stage_sentence, step_sentence
+from traceview.render.transfer_text import transfer_sentence
 from traceview.render.units import counted, duration, durations, percent
 
 if TYPE_CHECKING:
@@ -35,6 +39,10 @@ def write_report(result: Report, page: Page) -> None:
     for grid in grids:
         if grid is not None:
             write_grid(page, grid)
+    if result.gaps:
+        causes = causes_grid(result.gaps)
+        if causes:
+            write_grid(page, causes)
     if result.devices:
         _write_devices(page, result.devices, described)
     if result.xprof:
@@ -44,12 +52,22 @@ def write_report(result: Report, page: Page) -> None:
         write_families(page, result.families)
         page.heading(_kernels_heading(len(result.kernels)))
         write_kernels(page, result.kernels[:TOP_KERNELS])
-    notes = [note.text for part in _PARTS for note in result.notes if note.part == part]
+    notes = [*_answers(result), *(note.text for part in _PARTS for note in result.notes if note.part == part)]
     if notes:
         page.heading("Notes")
         for text in dict.fromkeys(notes):
             page.bullet(text)
     write_remarks(page, result.import_report)
+
+
+def _answers(result: Report) -> list[str]:
+    """What commands of their own tell more about, in a sentence each; nothing where nothing happened."""
+    found = []
+    if result.recompiles and result.recompiles.recompiles is not None and result.recompiles.recompiles.height:
+        found.append(recompile_sentence(result.recompiles))
+    if result.transfers and result.transfers.transfers is not None and result.transfers.transfers.height:
+        found.append(transfer_sentence(result.transfers))
+    return found
 
 
 def _kernels_heading(distinct: int) -> str:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from traceview.accounting import HOST_PARTS, Part
-from traceview.render.markdown import inert
+from traceview.render.grids import Grid
 from traceview.render.names import middle_cut, plain
-from traceview.render.page import GAP, INDENT, LEAST_NAME, PIPE_WIDTH, Column, Page
+from traceview.render.page import GAP, INDENT, LEAST_NAME, PIPE_WIDTH, Column
 from traceview.render.units import counted, duration, durations, percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from typing import TextIO
 
     import polars as pl
 
+    from traceview.accounting import DeviceTime
     from traceview.report import Step
     from traceview.report_parts import Device
     from traceview.stage_table import StageTable
@@ -28,53 +27,16 @@ MOST_STEPS: Final = 8
 
 MOST_STAGES: Final = 16
 
-
-@dataclass(frozen=True, slots=True)
-class Grid:
-    """A table with its heading and remarks; cells are plain text."""
-
-    heading: str
-    columns: tuple[Column, ...]
-    rows: list[list[str]]
-    remarks: tuple[str, ...] = ()
-
-
-def write_grid(page: Page, grid: Grid) -> None:
-    """As text."""
-    page.heading(grid.heading)
-    page.table(grid.columns, grid.rows)
-    for remark in grid.remarks:
-        page.remark(remark)
-
-
-def print_markdown(
-    out: TextIO, title: str, verdict: str, facts: Sequence[tuple[str, str]], grids: Sequence[Grid]
-) -> None:
-    """As GitHub-flavoured Markdown; every cell is inert."""
-    lines = [f"## {title}", "", f"**{inert(verdict)}**", "", "| | |", "|---|---|"]
-    lines += [f"| {name} | {inert(value)} |" for name, value in facts if value]
-    for grid in grids:
-        rule = "|".join("--:" if column.number else "---" for column in grid.columns)
-        lines += ["", f"### {grid.heading}", ""]
-        if grid.rows:
-            lines += [f"| {' | '.join(column.heading for column in grid.columns)} |", f"|{rule}|"]
-        # Leading spaces stand for nesting, which Markdown would drop.
-        lines += [f"| {' | '.join(_markdown_cell(cell) for cell in row)} |" for row in grid.rows]
-        lines += [line for remark in grid.remarks for line in ("", inert(remark))]
-    print("\n".join(lines), file=out)
-
-
-def _markdown_cell(cell: str) -> str:
-    bare = cell.lstrip(" ")
-    return "\u2003" * ((len(cell) - len(bare)) // 2) + inert(bare)
+_CAUSE: Final = "idle: "
 
 
 def accounting_grid(steps: StepTimeline, described: dict[int, Device]) -> Grid | None:
     """What the steady steps went to on each device, per step."""
     if not steps.devices:
         return None
-    parts = list(dict.fromkeys(name for one in steps.devices for name, ns in one.parts if ns or name == "idle"))
-    values = [[dict(one.parts).get(name, 0) / one.steps for name in parts] for one in steps.devices]
+    told = [_idle_as_one(one) for one in steps.devices]
+    parts = list(dict.fromkeys(name for own in told for name, ns in own.items() if ns or name == Part.IDLE.value))
+    values = [[own.get(name, 0) / one.steps for name in parts] for one, own in zip(steps.devices, told, strict=True)]
     walls = [one.wall_ns / one.steps for one in steps.devices]
     unit, texts = durations(round(ns) for ns in [*walls, *(ns for row in values for ns in row)])
     cells = iter(texts[len(walls) :])
@@ -97,6 +59,35 @@ def accounting_grid(steps: StepTimeline, described: dict[int, Device]) -> Grid |
         (Column("device"), *(Column(name, number=True) for name in ("steps", "wall", *map(_heading, parts)))),
         rows,
         tuple(f"{text}." for text in hidden),
+    )
+
+
+def _idle_as_one(one: DeviceTime) -> dict[str, int]:
+    """The parts with idle time as one of them: its causes would make the table too wide."""
+    parts = {name: ns for name, ns in one.parts if not name.startswith(_CAUSE)}
+    if one.idle_by_cause:
+        unattributed = parts.pop(Part.UNATTRIBUTED.value, 0)
+        parts[Part.IDLE.value] = sum(one.idle_by_cause.values())
+        parts[Part.UNATTRIBUTED.value] = unattributed
+    return parts
+
+
+def idle_grid(steps: StepTimeline) -> Grid | None:
+    """What the idle time of the steady steps is due to, per step, all devices together; ``None`` without causes."""
+    totals: dict[str, float] = {}
+    for one in steps.devices or ():
+        for cause, ns in one.idle_by_cause.items():
+            totals[cause] = totals.get(cause, 0) + ns / one.steps
+    whole = sum(totals.values())
+    if not whole:
+        return None
+    order = sorted(totals.items(), key=lambda item: -item[1])
+    unit, texts = durations(round(ns) for _, ns in order)
+    several = len(steps.devices or ()) > 1
+    return Grid(
+        f"Idle time of a step by cause{', all devices together' if several else ''}",
+        (Column("cause"), Column(f"idle {unit}", number=True), Column("of idle", number=True)),
+        [[cause, text, percent(ns / whole)] for (cause, ns), text in zip(order, texts, strict=True)],
     )
 
 

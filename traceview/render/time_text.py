@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Final, TextIO
 
 from traceview.accounting import Part
 from traceview.render.conditions import conditions, write_conditions, write_remarks
+from traceview.render.grids import Grid, print_markdown, write_grid
+from traceview.render.notes import notes_grid
 from traceview.render.page import Column, Page
 from traceview.render.time_tables import (
-    Grid,
     accounting_grid,
     host_grid,
-    print_markdown,
+    idle_grid,
     stages_grid,
     steps_grid,
     times,
     times_grid,
-    write_grid,
 )
 from traceview.render.units import counted, duration, percent
 from traceview.step_marks import StepSource
@@ -130,14 +130,14 @@ def write_stages(result: StageReport, page: Page, *, limit: int | None) -> None:
 def print_steps(result: StepReport, steps: Sequence[Step], out: TextIO) -> None:
     """``traceview steps`` as Markdown."""
     facts = conditions(result.trace, result.import_report)
-    grids = [*_step_grids(result, steps), *_notes_grid(result.notes)]
+    grids = [*_step_grids(result, steps), *_notes(result.notes)]
     print_markdown(out, "traceview steps", step_sentence(result.steps), facts, grids)
 
 
 def print_stages(result: StageReport, out: TextIO, *, limit: int | None) -> None:
     """``traceview stages`` as Markdown."""
     facts = conditions(result.trace, result.import_report)
-    grids = [*_stage_grids(result, limit), *_notes_grid(result.notes)]
+    grids = [*_stage_grids(result, limit), *_notes(result.notes)]
     print_markdown(out, "traceview stages", stage_sentence(result.stages), facts, grids)
 
 
@@ -146,6 +146,7 @@ def _step_grids(result: StepReport, steps: Sequence[Step]) -> list[Grid]:
     grids = [
         times_grid(result.steps),
         accounting_grid(result.steps, described),
+        idle_grid(result.steps),
         host_grid(result.steps),
         steps_grid(steps, result.steps.table.source.value) if steps else None,
     ]
@@ -173,9 +174,9 @@ def _dispatch_grid(result: StageReport) -> Grid | None:
     return Grid("What ran in the longest stages (whole trace)", (*columns, Column("asked by", name=True)), rows)
 
 
-def _notes_grid(notes: Sequence[PartNote]) -> list[Grid]:
-    texts = dict.fromkeys(_sentence(note.text) for note in notes)
-    return [Grid("Notes", (), [], tuple(f"- {text}" for text in texts))] if texts else []
+def _notes(notes: Sequence[PartNote]) -> list[Grid]:
+    grid = notes_grid(notes)
+    return [grid] if grid else []
 
 
 def _write_notes(page: Page, notes: Sequence[PartNote]) -> None:

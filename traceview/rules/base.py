@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from traceview.rules.device_work import device_work, idle_gaps
+from traceview.gaps import causes, idle
+from traceview.recompiles import recompiles
+from traceview.rules.device_work import device_work
 from traceview.steady_state import SteadyState, find_steady_state
 
 if TYPE_CHECKING:
@@ -44,14 +46,23 @@ class Facts:
         return device_work(self.timeline, self.table.calls)
 
     @cached_property
-    def gaps(self) -> pl.DataFrame:
-        """Idle stretches of each device: :data:`traceview.rules.device_work.IDLE_GAPS`."""
-        return idle_gaps(self.work)
+    def idle(self) -> pl.DataFrame:
+        """Idle time of the devices by cause: :data:`traceview.gaps.GAP_PIECES`; without devices nothing.
+
+        What a wait explains is charged to it whole, so that the findings on waits and on a late host do not overlap.
+        """
+        pieces = causes(self.timeline, idle(self.timeline), charge_host_work=True)
+        return pieces.filter(pl.col("device").is_not_null())
 
     @cached_property
     def steady(self) -> SteadyState | None:
         """The recorded steps past the first one; ``None`` if fewer than two steps are recorded."""
         return find_steady_state(self.timeline)
+
+    @cached_property
+    def recompiles(self) -> pl.DataFrame:
+        """What was compiled: :data:`traceview.recompiles.RECOMPILES`."""
+        return recompiles(self.timeline, self.steady)
 
     @cached_property
     def span_ns(self) -> int:

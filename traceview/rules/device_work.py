@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
 import polars as pl
 
 from traceview import intervals
@@ -48,18 +47,6 @@ DEVICE_WORK: Final = FrameSchema(
     ),
 )
 
-IDLE_GAPS: Final = FrameSchema(
-    "idle_gaps",
-    "Stretches between the first and the last work of a device in which nothing ran.",
-    (
-        Column("device", pl.UInt32, "", "key into `devices`"),
-        Column("start_ns", pl.Int64, "ns", "end of the work before"),
-        Column("end_ns", pl.Int64, "ns", "start of the work after"),
-        Column("launch_id", pl.UInt32, "", "launch of the work that ends the gap", nullable=True),
-    ),
-)
-
-
 OWN_FAULT: Final = ~pl.col("attention").is_in(SLOW).fill_null(value=False)
 """Work outside unfused attention: what is slow about the parts of that goes away when it is fused (TV101, TV102)."""
 
@@ -102,23 +89,3 @@ def union_ns(work: pl.DataFrame) -> int:
         starts = rows["start_ns"].to_numpy()
         total += intervals.total(*intervals.merge(starts, starts + rows["dur_ns"].to_numpy()))
     return total
-
-
-def idle_gaps(work: pl.DataFrame) -> pl.DataFrame:
-    """The :data:`IDLE_GAPS` of a :data:`DEVICE_WORK` frame."""
-    parts = [IDLE_GAPS.empty()]
-    for rows in work.partition_by("device"):
-        starts = rows["start_ns"].to_numpy()
-        gap_starts, gap_ends = intervals.gaps(starts, starts + rows["dur_ns"].to_numpy())
-        closing = np.searchsorted(starts, gap_ends, side="left")
-        parts.append(
-            pl.DataFrame(
-                {
-                    "device": np.full(len(gap_starts), rows["device"][0], np.uint32),
-                    "start_ns": gap_starts,
-                    "end_ns": gap_ends,
-                    "launch_id": rows["launch_id"].gather(closing),
-                }
-            )
-        )
-    return pl.concat(parts)

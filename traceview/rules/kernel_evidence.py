@@ -46,9 +46,9 @@ def milliseconds(ns: int) -> str:
     return f"{ns / 1e6:,.3f} ms"
 
 
-def plural(count: int, noun: str) -> str:
-    """``"3 kernels"``; only for nouns whose plural is a plain ``s``."""
-    return f"{count:,} {noun}{'s' if count != 1 else ''}"
+def plural(count: int, noun: str, several: str = "") -> str:
+    """``"3 kernels"``; ``several`` is the plural where it is not the noun with an ``s``."""
+    return f"{count:,} {noun if count == 1 else several or noun + 's'}"
 
 
 def shortened(name: str, length: int = _MAX_NAME) -> str:

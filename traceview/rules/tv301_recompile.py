@@ -33,7 +33,7 @@ import polars as pl
 from traceview.findings import Confidence, CostOf, Finding, Severity
 from traceview.host_calls import host_union_ns
 from traceview.recompiles import after_warm_up, compilations, compile_spans
-from traceview.rules.kernel_evidence import milliseconds, places, plural
+from traceview.rules.kernel_evidence import milliseconds, places, plural, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 CODE: Final = "TV301"
 NAME: Final = "recompile"
 SEVERITY: Final = Severity.WARNING
+
+_WHAT: Final = ("torch-compile", "eager-fallback", "xla")
+_MOST_REASONS: Final = 3
 
 
 def check(facts: Facts) -> Iterator[Finding]:
@@ -71,10 +74,24 @@ def check(facts: Facts) -> Iterator[Finding]:
         severity=Severity.WARNING if steady else Severity.INFO,
         title=title,
         where=places(facts, tops.sort("dur_ns", descending=True)["id"]),
-        evidence=(remark, *(f"{n:,} × {name}: {milliseconds(ns)}" for name, n, ns in longest.head(3).iter_rows())),
+        evidence=(
+            remark,
+            *(f"{n:,} × {name}: {milliseconds(ns)}" for name, n, ns in longest.head(3).iter_rows()),
+            *_reasons(facts),
+        ),
         cost_ns=cost_ns,
         cost_of=CostOf.HOST,
         confidence=Confidence.MEASURED,
         fix="Run with TORCH_LOGS=recompiles (JAX_LOG_COMPILES=1), then mark changing sizes dynamic or pad them.",
         false_alarm_if="a new batch size or the first evaluation is meant to compile once",
     )
+
+
+def _reasons(facts: Facts) -> Iterator[str]:
+    """What is recorded of the functions concerned, longest first."""
+    found = facts.recompiles.filter(~pl.col("warmup").fill_null(value=False) & pl.col("what").is_in(_WHAT))
+    for row in found.sort("dur_ns", descending=True, nulls_last=True).head(_MOST_REASONS).iter_rows(named=True):
+        said = [part for part in (row["reason"], row["shapes"]) if part]
+        if said:
+            version = f" {row['compile_id']}" if row["compile_id"] else ""
+            yield shortened(f"{row['function'] or 'a function'}{version}: {'; '.join(said)}", 200)

@@ -27,11 +27,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import polars as pl
-
-from traceview import launches
 from traceview.findings import Confidence, CostOf, Finding, Severity
-from traceview.host_calls import named
+from traceview.other_compilations import graph_captures
 from traceview.rules.kernel_evidence import milliseconds, places, plural
 
 if TYPE_CHECKING:
@@ -43,26 +40,17 @@ CODE: Final = "TV303"
 NAME: Final = "graph-capture"
 SEVERITY: Final = Severity.WARNING
 
-_BEGIN: Final = r"^(cuda|cu|hip)StreamBeginCapture\w*$"
-_END: Final = r"^(cuda|cu|hip)(StreamEndCapture|GraphInstantiate)\w*$"
-
 
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding for all captures."""
-    begins = named(facts.timeline, ("api",), _BEGIN).sort("start_ns")
+    begins = graph_captures(facts.timeline)
     if not begins.height:
         return
     steady = facts.steady
-    if steady:
-        late = steady.within(begins)
-    else:
-        replays = facts.timeline.events.filter(
-            pl.col("id").is_in(launches.graph_launch_ids(facts.timeline.events).implode())
-        )
-        late = begins.filter(pl.col("start_ns") > replays["start_ns"].min()) if replays.height else begins.clear()
+    late = steady.within(begins) if steady else begins.filter("replayed_before")
     if not late.height:
         return
-    cost_ns = _capture_ns(facts, begins, late)
+    cost_ns = int((late["end_ns"] - late["start_ns"]).sum())
     remark = (
         f"in steps {', '.join(map(str, late['step'].unique().sort().to_list()[:8]))}"
         if steady
@@ -80,23 +68,3 @@ def check(facts: Facts) -> Iterator[Finding]:
         fix="Capture every size at start and pad to these sizes; keep inputs at fixed addresses.",
         false_alarm_if="a new size is captured once and replayed from then on",
     )
-
-
-def _capture_ns(facts: Facts, begins: pl.DataFrame, late: pl.DataFrame) -> int:
-    """Host time from each late begin to the last end or instantiation before the next begin of its thread, ns."""
-    closes = named(facts.timeline, ("api",), _END).select(
-        "thread", "start_ns", end_ns=pl.col("start_ns") + pl.col("dur_ns")
-    )
-    owned = closes.sort("start_ns").join_asof(
-        begins.select("thread", "start_ns", begin="id", begin_ns="start_ns"),
-        on="start_ns",
-        by="thread",
-        strategy="backward",
-        check_sortedness=False,
-    )
-    spans = (
-        owned.filter(pl.col("begin").is_in(late["id"].implode()))
-        .group_by("begin", "begin_ns")
-        .agg(pl.col("end_ns").max())
-    )
-    return int((spans["end_ns"] - spans["begin_ns"]).sum())

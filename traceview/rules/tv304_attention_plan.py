@@ -27,10 +27,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import polars as pl
-
 from traceview.findings import Confidence, CostOf, Finding, Severity
-from traceview.host_calls import named
+from traceview.other_compilations import attention_plans
 from traceview.rules.kernel_evidence import milliseconds, places, plural
 
 if TYPE_CHECKING:
@@ -42,28 +40,10 @@ CODE: Final = "TV304"
 NAME: Final = "attention-plan"
 SEVERITY: Final = Severity.WARNING
 
-SLOW_NS: Final = 20_000_000
-"""A call that finds its plan takes well below a millisecond; a plan takes hundreds."""
-
-SLOW_FACTOR: Final = 20
-"""On a slow or traced host every call is slow; a plan stands out from the others."""
-
-FEWEST_CALLS: Final = 3
-"""With fewer there is no median to stand out from."""
-
-_OP: Final = r"^aten::_scaled_dot_product_cudnn_attention(_backward)?$"
-
 
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding for all calls that stand out."""
-    calls = named(facts.timeline, ("op",), _OP).with_columns(
-        usual_ns=pl.col("dur_ns").median().over("name"), calls=pl.len().over("name")
-    )
-    slow = calls.filter(
-        (pl.col("calls") >= FEWEST_CALLS)
-        & (pl.col("dur_ns") >= SLOW_NS)
-        & (pl.col("dur_ns") >= SLOW_FACTOR * pl.col("usual_ns"))
-    )
+    slow = attention_plans(facts.timeline)
     steady = facts.steady
     if steady:
         slow = steady.within(slow)

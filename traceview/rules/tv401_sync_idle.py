@@ -33,9 +33,10 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from traceview.findings import Confidence, CostOf, Finding, Severity
+from traceview.gap_culprits import culprits
+from traceview.knowledge.idle_causes import Cause
 from traceview.quantities import percent
 from traceview.rules.kernel_evidence import milliseconds, places, plural
-from traceview.rules.waits import wait_costs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,32 +53,23 @@ SHARE_OF_SPAN: Final = 0.01
 
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding for all waits."""
-    costs = wait_costs(facts)
-    cost_ns = int(costs["cost_ns"].sum())
+    causes = [Cause.SYNC.value, Cause.COPY_TO_HOST.value]
+    waits = facts.idle.filter(pl.col("cause").cast(pl.String).is_in(causes)).with_columns(
+        cost_ns=pl.col("end_ns") - pl.col("start_ns")
+    )
+    cost_ns = int(waits["cost_ns"].sum())
     if not cost_ns or cost_ns < SHARE_OF_SPAN * facts.span_ns:
         return
-    events = facts.timeline.events
-    names = events.select(name=pl.col("name").cast(pl.String), wait_id="id", op_id="op_id")
-    ops = events.select(op_id="id", op=pl.col("name").cast(pl.String))
-    by_call = (
-        costs.join(names, on="wait_id", how="left")
-        .join(ops, on="op_id", how="left")
-        .group_by("name", "op")
-        .agg(pl.len().alias("count"), pl.col("cost_ns").sum())
-        .sort(["cost_ns", "name", "op"], descending=[True, False, False])
-    )
-    lines = tuple(
-        f"{row['count']:,} × {row['name']}{' in ' + row['op'] if row['op'] else ''}: "
-        f"device idle for {milliseconds(row['cost_ns'])}"
-        for row in by_call.head(5).iter_rows(named=True)
-    )
     yield Finding(
         code=CODE,
         severity=Severity.WARNING,
-        title=f"{plural(costs.height, 'wait')} of the host left the device idle: {milliseconds(cost_ns)}, "
-        f"{percent(cost_ns / facts.span_ns)} of the recorded span",
-        where=places(facts, costs.sort("cost_ns", descending=True)["wait_id"]),
-        evidence=lines,
+        title=f"{plural(waits['culprit_id'].n_unique(), 'wait')} of the host left the device idle: "
+        f"{milliseconds(cost_ns)}, {percent(cost_ns / facts.span_ns)} of the recorded span",
+        where=places(facts, waits.sort("cost_ns", descending=True)["culprit_id"].unique(maintain_order=True)),
+        evidence=tuple(
+            f"{one.count:,} × {one.words}: device idle for {milliseconds(one.ns)}"
+            for one in culprits(facts.timeline, waits, most=5)
+        ),
         cost_ns=cost_ns,
         cost_of=CostOf.IDLE,
         confidence=Confidence.INFERRED,

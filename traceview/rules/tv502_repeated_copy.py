@@ -2,6 +2,7 @@
 
 What it finds
     Copies from host to device of the same sizes and counts in each steady step: at least eight of a megabyte or more.
+    In a trace without devices the same of copies that ops like ``aten::to`` make in the host's memory.
 
 Why it costs
     Data that does not change (weights, tables, masks) could stay on the device. A batch is a handful of tensors; many
@@ -27,9 +28,10 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from traceview.findings import Confidence, Finding, Severity
+from traceview.findings import Confidence, CostOf, Finding, Severity
 from traceview.rules.device_work import union_ns
 from traceview.rules.kernel_evidence import milliseconds, places
+from traceview.transfers import EXPLICIT_COPY, copies
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,8 +51,6 @@ LARGE_BYTES: Final = 1 << 20
 FEWEST_STEPS: Final = 2
 """The same copies must come back."""
 
-_TO_DEVICE: Final = "HtoD|Host-to-Device"
-
 SHARE_OF_BUSY: Final = 0.01
 """Less is not worth a line."""
 
@@ -60,32 +60,34 @@ def check(facts: Facts) -> Iterator[Finding]:
     steady = facts.steady
     if steady is None or steady.steps["step"].n_unique() < FEWEST_STEPS:
         return
-    copies = steady.within(
-        facts.work.filter(
-            (pl.col("kind") == "memcpy") & pl.col("name").str.contains(_TO_DEVICE) & (pl.col("bytes") >= LARGE_BYTES)
-        )
-    )
+    found = copies(facts.timeline)
+    asked = facts.timeline.events["name"].gather(found["op_id"]).cast(pl.String).str.contains(EXPLICIT_COPY)
+    chosen = (pl.col("kind") == "HtoD") | ((pl.col("kind") == "HtoH") & asked)
+    large = steady.within(found.filter(chosen & (pl.col("bytes") >= LARGE_BYTES)))
     steps = steady.steps.select("process", "step").unique().height
-    per_step = copies.group_by("process", "bytes", "step").len()
+    per_step = large.group_by("process", "bytes", "step").len()
     same = (
         per_step.group_by("process", "bytes")
         .agg(steps=pl.col("step").n_unique(), least=pl.col("len").min(), most=pl.col("len").max())
         .join(steady.steps.group_by("process").agg(all=pl.col("step").n_unique()), on="process")
         .filter((pl.col("steps") == pl.col("all")) & (pl.col("least") == pl.col("most")))
     )
-    rows = copies.join(same.select("process", "bytes"), on=["process", "bytes"], how="semi")
+    rows = large.join(same.select("process", "bytes"), on=["process", "bytes"], how="semi")
     cost_ns = union_ns(rows)
-    if rows.height < FEWEST_COPIES * steps or cost_ns < SHARE_OF_BUSY * facts.table.busy_ns:
+    on_host = bool(rows.height) and rows["device"].null_count() == rows.height
+    whole_ns = steady.span_ns if on_host else facts.table.busy_ns
+    if rows.height < FEWEST_COPIES * steps or cost_ns < SHARE_OF_BUSY * whole_ns:
         return
     yield Finding(
         code=CODE,
         severity=Severity.WARNING,
-        title=f"The same {rows.height // steps:,} copies to the device came back in each of {steps:,} steps: "
-        f"{milliseconds(cost_ns)}",
+        title=f"The same {rows.height // steps:,} copies {'in host memory' if on_host else 'to the device'} came back "
+        f"in each of {steps:,} steps: {milliseconds(cost_ns)}",
         where=places(facts, rows["id"]),
         evidence=(f"{int(rows['bytes'].sum()) / steps / 1e6:,.1f} MB per step, in {same.height:,} sizes",),
         cost_ns=cost_ns,
+        cost_of=CostOf.HOST if on_host else CostOf.DEVICE,
         confidence=Confidence.INFERRED,
-        fix="Move modules and constant tensors to the device once.",
+        fix="Move or convert modules and constant tensors once, outside the loop.",
         false_alarm_if="weights are offloaded on purpose, or a batch consists of many tensors",
     )

@@ -27,8 +27,9 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from traceview.allocations import allocator_calls
 from traceview.findings import Confidence, CostOf, Finding, Severity
-from traceview.host_calls import host_union_ns, named
+from traceview.host_calls import host_union_ns
 from traceview.rules.kernel_evidence import milliseconds, places, plural
 
 if TYPE_CHECKING:
@@ -43,18 +44,13 @@ SEVERITY: Final = Severity.WARNING
 SHARE_OF_STEPS: Final = 0.01
 """Less does not show in the wall time."""
 
-_CALLS: Final = (
-    r"^(cuda|hip)(Malloc|MallocManaged|MallocPitch|Free|HostAlloc|HostFree|HostMalloc|FreeHost|MallocHost)$"
-    r"|^cuMem(Create|Map|Unmap|Release|SetAccess|Alloc_v2|Free_v2)$|^hipMem(Create|Map|Unmap|Release)$"
-)
-
 
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding for all calls of the steady steps."""
     steady = facts.steady
     if steady is None:
         return
-    calls = steady.within(named(facts.timeline, ("api",), _CALLS))
+    calls = steady.within(allocator_calls(facts.timeline))
     cost_ns = host_union_ns(calls)
     if not cost_ns or cost_ns < SHARE_OF_STEPS * steady.span_ns:
         return

@@ -1,0 +1,412 @@
+"""When each device stood idle, and what held the host in the meantime.
+
+A device is idle while none of its streams works: idle time is the complement of a union, never a sum per stream. Each
+idle stretch is divided, without rest, among the causes of :class:`traceview.knowledge.idle_causes.Cause`, by what the
+thread did that launched the work that ended it. Time after that launch is the launch's; work that had been launched
+before the device ran dry was merely queued.
+
+A trace without devices is answered for the host itself: there the ops are the work, and the stretches between them the
+idle time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from traceview import intervals
+from traceview.gap_pieces import (
+    LONG_QUEUE,
+    NO_HOST,
+    NO_LAUNCH,
+    PEERS,
+    REASONS,
+    SILENT,
+    Pieces,
+    joined,
+    run_lengths,
+    run_together,
+)
+from traceview.host_marks import CODES as _CODE
+from traceview.host_marks import NO_CAUSE as _ANY
+from traceview.idle_work import Work, device_works, host_works
+from traceview.knowledge.idle_causes import NOT_RECOVERABLE, Cause
+from traceview.launching_threads import HostTime, nearest_of_kind
+from traceview.schema import Column, FrameSchema
+from traceview.waits import waited, waits
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from traceview.timeline import Timeline
+
+CAUSE: Final = pl.Enum([cause.value for cause in Cause])
+CONFIDENCE: Final = pl.Enum(["measured", "inferred", "unknown"])
+
+GAP_PIECES: Final = FrameSchema(
+    "gap_pieces",
+    "Idle time of devices cut by cause: the pieces of an idle stretch add up to it exactly.",
+    (
+        Column("interval", pl.UInt32, "", "row of the idle stretch that was asked about"),
+        Column("device", pl.UInt32, "", "key into `devices`; null: the host of a trace without devices", nullable=True),
+        Column("start_ns", pl.Int64, "ns", "start of the piece"),
+        Column("end_ns", pl.Int64, "ns", "end of the piece, exclusive"),
+        Column("cause", CAUSE, "", "why the device had nothing to run"),
+        Column(
+            "culprit_id", pl.UInt32, "", "host event that held the host, or the launch that came late", nullable=True
+        ),
+        Column("confidence", CONFIDENCE, "", "`measured`: the host was inside that event; `inferred`; `unknown`"),
+        Column("reason", pl.String, "", "why the cause is not known or not reliable", nullable=True),
+    ),
+)
+
+GAPS: Final = FrameSchema(
+    "gaps",
+    "One row per idle stretch of a device, sorted by device and start, with the cause that took most of it.",
+    (
+        Column("device", pl.UInt32, "", "key into `devices`; null: the host of a trace without devices", nullable=True),
+        Column("start_ns", pl.Int64, "ns", "end of the work before"),
+        Column("dur_ns", pl.Int64, "ns", "until the next work starts"),
+        Column("cause", CAUSE, "", "the cause with the largest part"),
+        Column("cause_ns", pl.Int64, "ns", "the part of that cause"),
+        Column(
+            "culprit_id", pl.UInt32, "", "event that held the host for the largest part of that cause", nullable=True
+        ),
+        Column("culprit", pl.Categorical, "", "its name", nullable=True),
+        Column("op_id", pl.UInt32, "", "op around the culprit (itself if it is one)", nullable=True),
+        Column("annotation_id", pl.UInt32, "", "innermost annotation around the culprit", nullable=True),
+        Column("next_id", pl.UInt32, "", "the work that ended the stretch", nullable=True),
+        Column("step", pl.Int32, "", "step of that work", nullable=True),
+        Column("recoverable_ns", pl.Int64, "ns", "the most that changes on the host can win back"),
+        Column("confidence", CONFIDENCE, "", "of the cause: `measured`, `inferred` or `unknown`"),
+        Column("reason", pl.String, "", "why the cause is not known or not reliable", nullable=True),
+    ),
+)
+
+IDLE: Final = {"device": pl.UInt32, "start_ns": pl.Int64, "end_ns": pl.Int64}
+"""Columns of idle stretches, as :func:`idle` returns them and :func:`causes` takes them."""
+
+PACE_NS: Final = 100_000
+"""Up to here the time between two ops is the pace of launching; beyond it the host was busy with something else."""
+
+SLOW_NS: Final = 1_000_000
+"""Beyond this a stretch without a launch is no pace of launching, even if it is made of ops."""
+
+
+def idle(timeline: Timeline, known: Sequence[Work] | None = None) -> pl.DataFrame:
+    """The stretches between the first and the last work of each device in which nothing ran.
+
+    Without devices: those of the host's ops, with ``device`` null, from the first to the last op or step mark. Columns
+    are those of :data:`IDLE`.
+
+    Args:
+        timeline: With launches linked.
+        known: Its :func:`works`, if they are at hand.
+    """
+    parts = [pl.DataFrame(schema=IDLE)]
+    for work in works(timeline) if known is None else known:
+        low, high = work.edges
+        starts, ends = intervals.gaps(np.concatenate((low, work.starts)), np.concatenate((high, work.ends)))
+        device = pl.Series("device", [work.device], dtype=pl.UInt32).new_from_index(0, len(starts))
+        parts.append(pl.DataFrame({"device": device, "start_ns": starts, "end_ns": ends}))
+    return pl.concat(parts)
+
+
+def works(timeline: Timeline) -> tuple[Work, ...]:
+    """The work of each device, or of the host if the trace has no device work."""
+    return device_works(timeline) or host_works(timeline)
+
+
+def causes(
+    timeline: Timeline,
+    stretches: pl.DataFrame,
+    known: Sequence[Work] | None = None,
+    *,
+    charge_host_work: bool = False,
+) -> pl.DataFrame:
+    """Why each device was idle in some idle stretches: the :data:`GAP_PIECES`.
+
+    Args:
+        timeline: With launches linked.
+        stretches: Columns of :data:`IDLE`; stretches in which the device does not work, whole or in part, e.g. cut at
+            the bounds of steps. They must not overlap on one device.
+        known: The :func:`works` of the timeline, if they are at hand.
+        charge_host_work: Charge work of the host after a wait to the wait, too, as far as the host had waited: without
+            the wait it would have been done while the device was busy. Else only launching is charged.
+    """
+    parts = [GAP_PIECES.empty()]
+    host = HostTime(timeline, (stretches["start_ns"].to_numpy(), stretches["end_ns"].to_numpy()))
+    blocking = waits(timeline)
+    numbered = stretches.select(*IDLE).with_row_index("interval")
+    for work in works(timeline) if known is None else known:
+        own = numbered.filter(_on(work.device))
+        if own.height:
+            parts.append(_of_device(host, blocking, work, own, charge_host_work=charge_host_work))
+    return pl.concat(parts).sort("interval", "start_ns")
+
+
+def _of_device(
+    host: HostTime, blocking: pl.DataFrame, work: Work, own: pl.DataFrame, *, charge_host_work: bool
+) -> pl.DataFrame:
+    """The pieces of the idle stretches of one device."""
+    gap_starts, gap_ends = own["start_ns"].to_numpy(), own["end_ns"].to_numpy()
+    coming = work.after(gap_ends)
+    pieces = Pieces.undecided(np.arange(own.height), gap_starts, gap_ends)
+    pieces, inside = pieces.cut(work.silent)
+    pieces.say(inside >= 0, Cause.UNRELIABLE, SILENT)
+    decided = pieces.where(pieces.cause != _ANY)
+    pieces, inside = pieces.where(pieces.cause == _ANY).cut(work.waiting)
+    pieces.say(inside >= 0, Cause.DEVICE_WAIT)
+    pieces, inside = pieces.cut(host.overhead.cover)
+    told = (inside >= 0) & (pieces.cause == _ANY)
+    pieces.cause[told] = host.overhead.cause[inside[told]]
+    pieces.culprit[told] = host.overhead.event[inside[told]]
+    pieces, inside = pieces.cut(work.programs)
+    pieces.say((inside >= 0) & (pieces.cause == _ANY), Cause.QUEUED)
+
+    # Before the end of the launch call the thread that made it tells; afterwards the launch itself does.
+    launched, returned, thread = (
+        coming.launched_ns[pieces.row],
+        coming.returned_ns[pieces.row],
+        coming.thread[pieces.row],
+    )
+    orphan = coming.orphan[pieces.row] & (pieces.cause == _ANY)
+    pieces.say(orphan, Cause.UNKNOWN, NO_LAUNCH)
+    nobody = (thread < 0) & (pieces.cause == _ANY)
+    pieces.say(nobody, Cause.UNKNOWN, NO_HOST)
+    open_ = pieces.cause == _ANY
+    decided = joined([decided, pieces.where(~open_)])
+    pieces, launched, returned = pieces.where(open_), launched[open_], returned[open_]
+    everything = np.arange(len(pieces.row))
+    before, after = pieces.where(everything), pieces.where(everything)
+    before.ends = np.minimum(pieces.ends, returned)
+    after.starts = np.maximum(pieces.starts, returned)
+    in_time = launched < gap_starts[after.row]
+    after.say(~in_time, Cause.LAUNCH)
+    after.say(in_time, Cause.QUEUED)
+    long = after.ends - after.starts > PACE_NS
+    after.say(long & coming.collective[after.row], Cause.COLLECTIVE, PEERS)
+    after.say(long & ~coming.collective[after.row], Cause.UNKNOWN, LONG_QUEUE)
+    after.culprit = np.where(after.cause == _CODE[Cause.LAUNCH], coming.launch_id[after.row], -1)
+    before = before.where(before.ends > before.starts)
+    after = after.where(after.ends > after.starts)
+    before = _host_causes(host, before, coming.thread, coming.launch_id)
+    pieces = joined([decided, before, after])
+    if work.device is not None:
+        past = waited(blocking, gap_starts, coming.launched_ns, coming.thread)
+        culprit = np.where(past.wait_id >= 0, host.culprit[np.maximum(past.wait_id, 0)], -1)
+        charged = [Cause.LAUNCH, Cause.HOST_WORK] if charge_host_work else [Cause.LAUNCH]
+        pieces = _charge_waits(pieces, past.ns, culprit, [_CODE[cause] for cause in charged])
+    return _frame(run_together(pieces), own, work)
+
+
+def _host_causes(host: HostTime, pieces: Pieces, threads: NDArray[np.int64], launch_id: NDArray[np.int64]) -> Pieces:
+    """Decide pieces by what their thread did; where it did nothing of note, by what other launching threads did."""
+    parts = []
+    for thread in np.unique(threads[pieces.row]).tolist():
+        own = pieces.where(threads[pieces.row] == thread)
+        own = _by_segments(host, own, thread)
+        for other in host.helpers(thread):
+            passive = own.cause == _ANY
+            if not passive.any():
+                break
+            tried = _by_segments(host, own.where(passive), other, keep_idle=True)
+            own = joined([own.where(~passive), tried])
+        parts.append(own)
+    if not parts:
+        return pieces
+    whole = joined(parts)
+    # What is still open is Python or nothing. No launch returns inside an idle stretch, so a long one is not the pace
+    # of launching, whatever ops it is made of.
+    for generic, least_ns in (
+        (whole.cause == _ANY, PACE_NS),
+        (np.isin(whole.cause, (_ANY, _CODE[Cause.LAUNCH])), SLOW_NS),
+    ):
+        long = generic & (run_lengths(whole, generic) > least_ns)
+        whole.say(long, Cause.HOST_WORK)
+    whole.say(whole.cause == _ANY, Cause.LAUNCH)
+    working = np.flatnonzero(whole.cause == _CODE[Cause.HOST_WORK])
+    whole.culprit[working] = host.outermost_op(whole.culprit[working])
+    launching = whole.cause == _CODE[Cause.LAUNCH]
+    whole.culprit[launching] = launch_id[whole.row[launching]]
+    return whole
+
+
+def _by_segments(host: HostTime, pieces: Pieces, thread: int, *, keep_idle: bool = False) -> Pieces:
+    """Cut pieces at the segments of a thread and decide those in which it did something that has a cause.
+
+    ``keep_idle`` leaves the culprit of pieces alone in which this thread does nothing of note either.
+    """
+    segments = host.segments(thread)
+    if segments is None:
+        return pieces
+    cut, label = pieces.cut(segments.cover)
+    event = np.where(label >= 0, segments.event[np.maximum(label, 0)] if len(segments.event) else -1, -1)
+    told = np.where(event >= 0, host.cause[np.maximum(event, 0)], _ANY)
+    culprit = np.where(event >= 0, host.culprit[np.maximum(event, 0)], -1)
+    active = (event >= 0) & host.active[np.maximum(event, 0)]
+    # An op or a call that keeps the thread to itself for long is more than one step of launching.
+    kind = host.kind_of(np.maximum(event, 0))
+    long = active & (told == _ANY) & (cut.ends - cut.starts > PACE_NS)
+    told = np.where(active & (told == _ANY), _CODE[Cause.LAUNCH], told)
+    told = np.where(long, np.where(kind == HostTime.API, _CODE[Cause.SLOW_CALL], _CODE[Cause.HOST_WORK]), told)
+    decided = told != _ANY
+    cut.cause = np.where(decided, told, cut.cause).astype(np.uint8)
+    cut.culprit = np.where(decided | (not keep_idle), culprit, cut.culprit)
+    return cut
+
+
+def _charge_waits(
+    pieces: Pieces, waited_ns: NDArray[np.int64], wait_id: NDArray[np.int64], charged: Sequence[int]
+) -> Pieces:
+    """Charge launching to the wait that drained the queue, as far as the host had waited in it."""
+    waiting = np.isin(pieces.cause, [_CODE[Cause.SYNC], _CODE[Cause.COPY_TO_HOST]])
+    lengths = pieces.ends - pieces.starts
+    already = np.bincount(pieces.row, weights=np.where(waiting, lengths, 0), minlength=len(waited_ns)).astype(np.int64)
+    budget = np.maximum(waited_ns - already, 0)
+    launching = np.flatnonzero(np.isin(pieces.cause, charged) & (budget[pieces.row] > 0))
+    if not len(launching):
+        return pieces
+    row = pieces.row[launching]
+    done = np.cumsum(lengths[launching])
+    first = np.concatenate(([True], row[1:] != row[:-1]))
+    before_row = np.maximum.accumulate(np.where(first, done - lengths[launching], 0))
+    taken_before = done - lengths[launching] - before_row
+    take = np.clip(budget[row] - taken_before, 0, lengths[launching])
+    rest = pieces.where(launching)
+    pieces.ends[launching] = pieces.starts[launching] + take
+    pieces.cause[launching] = _CODE[Cause.SYNC]
+    pieces.culprit[launching] = wait_id[row]
+    rest.starts = rest.starts + take
+    whole = joined([pieces, rest])
+    return whole.where(whole.ends > whole.starts)
+
+
+def _frame(pieces: Pieces, own: pl.DataFrame, work: Work) -> pl.DataFrame:
+    cause = pl.Series(pieces.cause).cast(pl.UInt8)
+    names = pl.Series([one.value for one in Cause], dtype=CAUSE)
+    confidence = np.full(len(Cause), 0, np.uint8)
+    for one in (Cause.LAUNCH, Cause.QUEUED, Cause.HOST_WORK, Cause.SLOW_CALL):
+        confidence[_CODE[one]] = 1
+    for one in (Cause.UNKNOWN, Cause.UNRELIABLE):
+        confidence[_CODE[one]] = 2
+    doubtful = (confidence[pieces.cause] == 0) & (pieces.reason > 0)
+    levels = pl.Series(["measured", "inferred", "unknown"], dtype=CONFIDENCE)
+    reasons = pl.Series(REASONS, dtype=pl.String)
+    return pl.DataFrame(
+        {
+            "interval": own["interval"].gather(pl.Series(pieces.row)),
+            "device": pl.Series([work.device], dtype=pl.UInt32).new_from_index(0, len(pieces.row)),
+            "start_ns": pieces.starts,
+            "end_ns": pieces.ends,
+            "cause": names.gather(cause),
+            "culprit_id": pl.Series(pieces.culprit).replace(-1, None).cast(pl.UInt32),
+            "confidence": levels.gather(pl.Series(np.where(doubtful, 1, confidence[pieces.cause]).astype(np.uint8))),
+            "reason": reasons.gather(pl.Series(pieces.reason)),
+        }
+    )
+
+
+def recoverable() -> pl.Expr:
+    """Of a frame of pieces: how much of each a change on the host can win back at most, ns."""
+    nothing = pl.col("cause").cast(pl.String).is_in([cause.value for cause in NOT_RECOVERABLE])
+    nothing |= pl.col("reason").is_not_null()
+    return pl.when(nothing).then(0).otherwise(pl.col("end_ns") - pl.col("start_ns"))
+
+
+def gaps(timeline: Timeline, pieces: pl.DataFrame | None = None, known: Sequence[Work] | None = None) -> pl.DataFrame:
+    """Every idle stretch with its main cause: the :data:`GAPS`.
+
+    Args:
+        timeline: With launches linked.
+        pieces: The :func:`causes` of :func:`idle`, if they are at hand.
+        known: The :func:`works` of the timeline, if they are at hand.
+    """
+    known = works(timeline) if known is None else known
+    stretches = idle(timeline, known).with_row_index("interval")
+    if not stretches.height:
+        return GAPS.empty()
+    if pieces is None:
+        pieces = causes(timeline, stretches, known)
+    taken = pieces.with_columns(ns=pl.col("end_ns") - pl.col("start_ns"), recoverable_ns=recoverable())
+    by_culprit = taken.group_by("interval", "cause", "culprit_id", maintain_order=True).agg(
+        pl.col("ns").sum(),
+        pl.col("confidence").first(),
+        pl.col("reason").first(),
+        first_ns=pl.col("start_ns").min(),
+        last_ns=pl.col("end_ns").max(),
+    )
+    of_cause = ("interval", "cause")
+    main = (
+        by_culprit.with_columns(
+            cause_ns=pl.col("ns").sum().over(of_cause),
+            first_ns=pl.col("first_ns").min().over(of_cause),
+            last_ns=pl.col("last_ns").max().over(of_cause),
+        )
+        .sort("interval", "cause_ns", "cause", "ns", descending=[False, True, False, True], maintain_order=True)
+        .unique("interval", keep="first", maintain_order=True)
+    )
+    won = taken.group_by("interval").agg(pl.col("recoverable_ns").sum())
+    events = timeline.events
+    found = stretches.join(main, on="interval", how="left", maintain_order="left").join(
+        won, on="interval", how="left", maintain_order="left"
+    )
+    next_id = _next_ids(known, stretches)
+    culprit = _in_common(timeline, found)
+    annotation = nearest_of_kind(events, culprit, "annotation")
+    return found.select(
+        "device",
+        "start_ns",
+        dur_ns=pl.col("end_ns") - pl.col("start_ns"),
+        cause="cause",
+        cause_ns="cause_ns",
+        culprit_id=culprit,
+        culprit=events["name"].gather(culprit),
+        op_id=events["op_id"].gather(culprit),
+        annotation_id=annotation,
+        next_id=next_id,
+        step=events["step"].gather(next_id),
+        recoverable_ns="recoverable_ns",
+        confidence="confidence",
+        reason="reason",
+    )
+
+
+def _in_common(timeline: Timeline, found: pl.DataFrame) -> pl.Series:
+    """The event that held the host: the one with the largest part; if that is less than half, what is around all parts.
+
+    Hundreds of small Python frames are rather the function that calls them.
+    """
+    events = timeline.events
+    culprit = found["culprit_id"].cast(pl.Int64).fill_null(-1).to_numpy().copy()
+    scattered = found.select(
+        (pl.col("cause") == Cause.HOST_WORK.value) & (2 * pl.col("ns") < pl.col("cause_ns"))
+    ).to_series()
+    climbing = np.flatnonzero(scattered.to_numpy() & (culprit >= 0))
+    if len(climbing):
+        starts = events["start_ns"].to_numpy()
+        ends = starts + events["dur_ns"].to_numpy()
+        parent = events["parent_id"].cast(pl.Int64).fill_null(-1).to_numpy()
+        first, last = found["first_ns"].to_numpy(), found["last_ns"].to_numpy()
+        while len(climbing):
+            here = culprit[climbing]
+            climbing = climbing[(starts[here] > first[climbing]) | (ends[here] < last[climbing])]
+            culprit[climbing] = parent[culprit[climbing]]
+            climbing = climbing[culprit[climbing] >= 0]
+    return pl.Series(culprit).replace(-1, None).cast(pl.UInt32)
+
+
+def _next_ids(known: Sequence[Work], stretches: pl.DataFrame) -> pl.Series:
+    found = np.full(stretches.height, -1, np.int64)
+    for work in known:
+        rows = np.flatnonzero(stretches.select(_on(work.device)).to_series().to_numpy())
+        found[rows] = work.after(stretches["end_ns"].to_numpy()[rows]).next_id
+    return pl.Series(found).replace(-1, None).cast(pl.UInt32)
+
+
+def _on(device: int | None) -> pl.Expr:
+    return pl.col("device").is_null() if device is None else pl.col("device") == device
