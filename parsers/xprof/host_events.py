@@ -53,7 +53,8 @@ PYTHON_THREAD: Final = re.compile(r"^(python\d*|main|MainThread|Thread-\d+.*)$",
 """Threads on which users' own ranges are."""
 
 _INTERNAL: Final = re.compile(
-    r"::|=>|^ThreadpoolListener|^(Handle|Wait for|Allocate|Acquire|Release|Resolve|Build|Complete|Collect|Record|Load"
+    r"::|=>|^ThreadpoolListener|^\w*(Impl|Client|Executable)\.\w+$"
+    r"|^(Handle|Wait for|Allocate|Acquire|Release|Resolve|Build|Complete|Collect|Record|Load"
     r"|Make|Map|Then|Copy|Transpose|Delineari[sz]e|Lineari[sz]e|Xla|Executor|Function|Compute|Thunks?|Process|Prepare|Schedule)"
     r"|XLA GPU module$|^cpp_pjit|^[a-z0-9]+([-_][a-z0-9]+)+ \(|^(dce|cse|algsimp|DCE|CSE)$"
 )

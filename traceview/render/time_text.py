@@ -77,7 +77,7 @@ def _recorded(steps: StepTimeline, every: StepTimes) -> int:
 
 def stage_sentence(table: StageTable) -> str:
     """Which stage takes most, and what a change of it can win at most."""
-    if table.stages is None or not table.wall_ns:
+    if table.stages is None or not table.stages.height or not table.wall_ns:
         return "No stage is known."
     top = table.stages.filter(table.stages["depth"] == 0).head(1).row(0, named=True)
     # Where one stage is nearly everything, its parts are what can be told apart.
