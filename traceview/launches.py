@@ -109,11 +109,9 @@ def _nullable_id(name: str, ids: NDArray[np.int32]) -> pl.Series:
 
 def _host_tree(events: pl.DataFrame) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Parent of each host row and the innermost op around it (itself if it is one); -1 where there is none."""
-    parent_id = np.full(events.height, -1, np.int32)
-    op_id = np.full(events.height, -1, np.int32)
     host = np.flatnonzero(events["thread"].is_not_null().to_numpy()).astype(np.int32)
     if not len(host):
-        return parent_id, op_id
+        return np.full(events.height, -1, np.int32), np.full(events.height, -1, np.int32)
     threads = events["thread"].gather(pl.Series(host)).to_numpy()
     # In the order of threads from the start, so that no column is copied twice.
     host = host[nesting.thread_order(threads)]
@@ -130,9 +128,11 @@ def _host_tree(events: pl.DataFrame) -> tuple[NDArray[np.int32], NDArray[np.int3
     op = nesting.nearest_marked(parent, is_op)
     if len(outliving):
         op[inside] = op_of_inside
-    has_parent, has_op = parent >= 0, op >= 0
-    parent_id[host[has_parent]] = host[parent[has_parent]]
-    op_id[host[has_op]] = host[op[has_op]]
+    parent_id = np.full(events.height, -1, np.int32)
+    op_id = np.full(events.height, -1, np.int32)
+    for ids, target in ((parent_id, parent), (op_id, op)):
+        known = target >= 0
+        ids[host[known]] = host[target[known]]
     return parent_id, op_id
 
 
@@ -164,6 +164,7 @@ def _ops_through(
     nearest = nesting.nearest_marked(parent, is_op | is_range)
     hidden = asks & ~is_range & (nearest >= 0)
     hidden[hidden] = is_range[nearest[hidden]]
+    del nearest
     inside = np.flatnonzero(hidden).astype(np.int32)
     # Ops are all that is looked for, and only those of the same threads can be around.
     rows = np.flatnonzero(hidden | (is_op & np.isin(threads, threads[inside]))).astype(np.int32)
