@@ -12,7 +12,8 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 
 DEMO_TRACE ?= sample_traces/flash-requested-math-ran.cuda-authored.json.gz
-PYTEST_ARGS ?=
+# One process a core; `make test PYTEST_ARGS=` runs the tests one after the other.
+PYTEST_ARGS ?= -n auto
 
 .PHONY: help demo test live lint format docs bench samples clean
 

@@ -89,7 +89,7 @@ def gap_report(timeline: Timeline) -> GapReport:
         notes.append(PartNote("devices", WITHOUT_DEVICE if works else NOTHING))
     return GapReport(
         trace=describe(timeline),
-        span_ns=sum(intervals.span(work.starts, work.ends) for work in works),
+        span_ns=sum(intervals.total(*work.window) for work in works),
         causes=idle_by_cause(timeline, pieces, found) if works else None,
         gaps=found if works else None,
         devices=launch_health(timeline, pieces, works) if on_device else None,

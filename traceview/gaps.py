@@ -98,7 +98,7 @@ SLOW_NS: Final = 1_000_000
 
 
 def idle(timeline: Timeline, known: Sequence[Work] | None = None) -> pl.DataFrame:
-    """The stretches between the first and the last work of each device in which nothing ran.
+    """The stretches between the first and the last work or wait of each device in which nothing ran.
 
     Without devices: those of the host's ops, with ``device`` null, from the first to the last op or step mark. Columns
     are those of :data:`IDLE`.
@@ -110,7 +110,8 @@ def idle(timeline: Timeline, known: Sequence[Work] | None = None) -> pl.DataFram
     parts = [pl.DataFrame(schema=IDLE)]
     for work in works(timeline) if known is None else known:
         low, high = work.edges
-        starts, ends = intervals.gaps(np.concatenate((low, work.starts)), np.concatenate((high, work.ends)))
+        done = intervals.merge(np.concatenate((low, work.starts)), np.concatenate((high, work.ends)))
+        starts, ends = intervals.subtract(work.window, done)
         device = pl.Series("device", [work.device], dtype=pl.UInt32).new_from_index(0, len(starts))
         parts.append(pl.DataFrame({"device": device, "start_ns": starts, "end_ns": ends}))
     return pl.concat(parts)

@@ -86,6 +86,15 @@ class Work:
     programs: IntervalSet = _NOTHING
     edges: IntervalSet = _NOTHING
 
+    @property
+    def window(self) -> IntervalSet:
+        """From the first to the last of its work, waits and edges, as one interval; none if there is nothing."""
+        starts = np.concatenate((self.starts, self.waiting[0], self.edges[0]))
+        ends = np.concatenate((self.ends, self.waiting[1], self.edges[1]))
+        if not len(starts):
+            return _NOTHING
+        return starts.min(keepdims=True), ends.max(keepdims=True)
+
     def after(self, moments: NDArray[np.int64]) -> Coming:
         """The first work that starts at or after each moment."""
         at = np.searchsorted(self.starts, moments, side="left")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 
 import polars as pl
@@ -98,7 +99,8 @@ class TestTpu:
 
         assert main(["report", str(profiles / "tpu-v6e-inference.xplane.pb")]) == 0
         text = capsys.readouterr().out
-        assert "Waiting for its own copies or\ncollectives: 304.3 s (83.6 %), not work." in text
+        assert "on 4 devices: waits for asynchronous work 97.0 %, compute\n3.0 %." in text
+        assert re.search(r"busy time that is waiting +304\.0 s", text)
         assert "13.4 %" in text
         assert "86.5 %" in text
 
@@ -202,7 +204,7 @@ class TestPlainStatements:
 def test_report_has_no_step_where_none_is_marked(profiles):
     result = report(traceview.load(profiles / "jax08-gemm-mi300.xplane.pb"))
     assert result.steps is None
-    assert any("StepTraceAnnotation" in note.text for note in result.notes)
+    assert any("no step marks" in note.text for note in result.notes)
 
 
 def test_both_files_of_a_host_are_one(profiles, tmp_path):
