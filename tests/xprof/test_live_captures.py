@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import traceview
-from traceview import recompiles
+from traceview import recompiles, transfers
 from traceview.gate import check
 from traceview.report import report
 from traceview.steady_state import find_steady_state
@@ -131,6 +131,14 @@ def test_recompiled_steps_and_no_others(captures):
     assert sorted(compiled["step"].drop_nulls()) == sorted(RECOMPILED)
     found = recompiles.after_warm_up(timeline, find_steady_state(timeline))
     assert (found.count, set(found.steps)) == (len(RECOMPILED), set(RECOMPILED))
+    table = recompiles.recompiles(timeline, find_steady_state(timeline))
+    assert table.select("what", "step", "warmup").rows() == [("xla", step, False) for step in RECOMPILED]
+    # What a compilation cost is the time that its call was kept from returning, tracing and lowering included.
+    spans = compiled.sort("start_ns")["dur_ns"].to_list()
+    calls = timeline.events.filter((pl.col("kind") == "op") & pl.col("step").is_in(RECOMPILED)).sort("start_ns")
+    longest = calls.group_by("step", maintain_order=True).agg(pl.col("dur_ns").max())["dur_ns"].to_list()
+    for cost, least, most in zip(table["dur_ns"], spans, longest, strict=True):
+        assert least <= cost <= most
     # Each new size is a new program under the same name of a module.
     work = timeline.device_work.select("id", "step")
     programs = (
@@ -153,6 +161,13 @@ def test_weights_copied_in_every_step(captures, stages):
     copies = timeline.events.filter((pl.col("kind") == "memcpy") & pl.col("step").is_not_null())
     assert dict(copies.group_by("step").len().iter_rows()) == dict.fromkeys(range(STEPS), LEAVES)
     assert copies["bytes"].null_count() == copies.height  # a CPU does not record them: not zero, not known
+    (row,) = transfers.transfers(timeline, find_steady_state(timeline)).iter_rows(named=True)
+    assert (row["kind"], row["count"], row["per_step"], row["repeated_each_step"]) == (
+        "HtoD",
+        STEPS * LEAVES,
+        LEAVES,
+        True,
+    )
     assert stages.events.filter(pl.col("kind") == "memcpy").is_empty()
 
 

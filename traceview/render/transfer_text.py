@@ -45,11 +45,16 @@ def transfer_sentence(result: TransferReport) -> str:
         return "Nothing was copied in the recorded window."
     kinds = (
         table.group_by("kind", maintain_order=True)
-        .agg(pl.col("total_ns").sum(), pl.col("total_bytes").sum(), pl.col("count").sum())
+        .agg(
+            pl.col("total_ns").sum(),
+            pl.col("total_bytes").sum(),
+            pl.col("count").sum(),
+            unsized=pl.col("count").filter(pl.col("total_bytes").is_null()).sum(),
+        )
         .sort("total_ns", descending=True, maintain_order=True)
     )
     parts = [
-        f"{row['kind']} {row['count']:,} x, {size(row['total_bytes'])} in {duration(row['total_ns'])}"
+        f"{row['kind']} {row['count']:,} x, {_octets(row)} in {duration(row['total_ns'])}"
         for row in kinds.iter_rows(named=True)
     ]
     text = f"{counted(int(table['count'].sum()), 'copy', 'copies')}: {'; '.join(parts)}."
@@ -59,6 +64,13 @@ def transfer_sentence(result: TransferReport) -> str:
         count = float(again["per_step"].sum())
         text += f" The same sizes come back in every step: {count:,.0f} copies, {size(round(octets))} per step."
     return text
+
+
+def _octets(row: dict[str, Any]) -> str:
+    """How much was copied, as far as it is recorded."""
+    if row["unsized"] == row["count"]:
+        return "size not recorded,"
+    return f"{'at least ' if row['unsized'] else ''}{size(row['total_bytes'])}"
 
 
 def write_transfers(result: TransferReport, page: Page, *, limit: int | None) -> None:
