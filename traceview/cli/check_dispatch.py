@@ -83,11 +83,14 @@ def run(options: argparse.Namespace) -> Answer:
     from traceview.report import describe, summarise_import
 
     outputs = chosen_outputs(options)
+    named = [path for path in options.traces if not os.path.isdir(path)]
+    refuse_inputs(outputs, [*named, options.expect, options.baseline])
     timeline, result = _judged(options)
     trace, summary = describe(timeline), summarise_import(timeline)
     code = exit_code(result.exit_code, inconclusive=options.inconclusive, exit_zero=options.exit_zero)
 
-    refuse_inputs(outputs, [*trace.files, *options.traces, options.expect, options.baseline])
+    # A folder or a pattern among the traces says only now which files it means.
+    refuse_inputs(outputs, trace.files)
     checked = Checked(result, trace, summary, code, options.limit, root=os.getcwd())
 
     def write(out: TextIO) -> None:

@@ -106,7 +106,7 @@ def judge_forbid(forbid: Forbid, pieces: Pieces, findings: Sequence[Finding]) ->
     if forbid.rule:
         return _judge_rule(forbid.rule, pieces, findings)
     wanted = forbid.wanted
-    unseen = _no_stages(wanted, pieces) or _nothing_recorded(pieces)
+    unseen = _no_stages(wanted, pieces) or _nothing_recorded(pieces) or _no_such_stage(wanted, pieces)
     if unseen:
         return Judgement(Verdict.INCONCLUSIVE, unseen)
     if forbid.kernel and not pieces.table.device_events:
@@ -305,6 +305,13 @@ def _no_stages(wanted: Wanted, pieces: Pieces) -> str | None:
         return None
     why = f", because {pieces.why_no_stage}" if pieces.why_no_stage else ""
     return f"no work of the trace is assigned to a stage{why}: there is nothing to compare with {wanted.stage}"
+
+
+def _no_such_stage(wanted: Wanted, pieces: Pieces) -> str | None:
+    """What never occurs breaks no prohibition, but a misspelt stage never occurs either."""
+    if wanted.stage is None or any(matches(stage, wanted.stage) for stage in pieces.all_stages):
+        return None
+    return f"nothing to judge: the trace shows no stage {wanted.stage}{_stages_there(wanted, pieces)}"
 
 
 def _stages_there(wanted: Wanted, pieces: Pieces) -> str:
