@@ -7,6 +7,9 @@ import json
 import jsonschema
 import pytest
 
+from traceview.cli.expiry import day, today
+from traceview.cli.main import main
+
 FUSED = '[[expect]]\nop = "attention"\nimplementation = "fused"\n'
 CUDNN = FUSED.replace("fused", "cudnn")
 NORM = '[[expect]]\nop = "rope"\nmin_share = 0.5\nprecision = "bf16"\n'
@@ -71,6 +74,40 @@ def test_a_missing_file(program, samples):
             "TRACE -o FILE`.\n"
         ),
     )
+
+
+def test_a_missing_baseline(program, samples):
+    done = program("check-dispatch", samples / GOOD, "--baseline", "none.toml")
+    assert (done.returncode, done.stderr) == (
+        2,
+        (
+            "traceview: error: none.toml: no such file. Check the path, or add --update-baseline REASON to write one.\n"
+        ),
+    )
+
+
+def test_a_last_day_that_is_over_is_a_mistake(program, samples, tmp_path):
+    """What is written would never count."""
+    for command in (
+        ("check-dispatch", "--baseline", "b.toml", "--update-baseline", "known"),
+        ("init-expectations", "--accept-slow", "known"),
+    ):
+        done = program(*command, samples / SLOW, "--expires", "2020-01-01")
+        assert done.returncode == 2
+        assert done.stderr.endswith(
+            "argument --expires: 2020-01-01 is over, so nothing would be accepted; give a later day, or never\n"
+        )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_today_is_no_day_that_is_over():
+    assert day(today().isoformat()) == today()
+
+
+@pytest.mark.parametrize("form", ["text", "json", "markdown", "junit", "sarif", "github"])
+def test_a_stage_that_matches_nothing_is_said_in_every_form(form, samples, capsys):
+    main(["check-dispatch", str(samples / GOOD), "--stage", "zzz=never", "--format", form])
+    assert "the pattern of stage zzz matches no name in the trace" in " ".join(capsys.readouterr().out.split())
 
 
 def test_text(program, samples, write):
