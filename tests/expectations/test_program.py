@@ -80,9 +80,7 @@ def test_a_missing_baseline(program, samples):
     done = program("check-dispatch", samples / GOOD, "--baseline", "none.toml")
     assert (done.returncode, done.stderr) == (
         2,
-        (
-            "traceview: error: none.toml: no such file. Check the path, or add --update-baseline REASON to write one.\n"
-        ),
+        ("traceview: error: none.toml: no such file. Check the path, or add --update-baseline REASON to write one.\n"),
     )
 
 

@@ -248,7 +248,9 @@ MISTAKES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("text", [">2.9, <2.11", ">2, <4", "!=2.9", ">=2.9, <=2.9", ">2.9, <2.10.1", "2.9, >=2.9.1", ">=0, <1"])
+@pytest.mark.parametrize(
+    "text", [">2.9, <2.11", ">2, <4", "!=2.9", ">=2.9, <=2.9", ">2.9, <2.10.1", "2.9, >=2.9.1", ">=0, <1"]
+)
 def test_what_some_version_satisfies_is_no_mistake(write, text):
     (one,) = read_expectations(write(expect("flash", f'{{ torch = "{text}" }}'))).expects
     assert one.when.torch == text

@@ -149,6 +149,8 @@ def worst(verdicts: Iterable[Verdict]) -> Verdict:
 def incomplete(timeline: Timeline) -> str | None:
     """Why absence proves nothing in this trace; ``None`` if it does."""
     report = timeline.report
+    if report.damaged:
+        return "the file is damaged, and what is wrong or missing could hold a counter-example"
     if report.truncated:
         return "the file is cut off, and the missing part could hold a counter-example"
     if report.trust is Trust.POOR:

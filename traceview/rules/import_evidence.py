@@ -17,6 +17,7 @@ RULE_OF_NOTE: Final = {
     "work-without-launch": "TV902",
     "device-lane-without-process": "TV902",
     "truncated": "TV903",
+    "damaged": "TV903",
     "unreadable-events": "TV903",
     "file-unreadable": "TV903",
     "cupti-range-profiler": "TV904",
