@@ -5,10 +5,11 @@ Kinds are for programs; people read words. A kind that a parser of another packa
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from traceview.timeline import Count
 
 _WORDS: Final[Mapping[str, str]] = {

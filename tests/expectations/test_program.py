@@ -9,6 +9,7 @@ import pytest
 
 from traceview.cli.expiry import day, today
 from traceview.cli.main import main
+from traceview.expectations.baseline import has_own_comments, updated
 
 FUSED = '[[expect]]\nop = "attention"\nimplementation = "fused"\n'
 CUDNN = FUSED.replace("fused", "cudnn")
@@ -168,6 +169,33 @@ def test_a_baseline_from_start_to_end(program, samples, tmp_path, write):
     before = (tmp_path / "known.toml").read_bytes()
     program(*arguments)
     assert (tmp_path / "known.toml").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("# ours", True),
+        ('reason = "see #12"', False),
+        ('reason = "known" # by us', True),
+        ("reason = 'it is #1'", False),
+    ],
+)
+def test_comments_that_are_lost_are_said(line, said, tmp_path):
+    path = tmp_path / "b.toml"
+    own = updated((), (), (), reason="r", expires=None, today=today())
+    path.write_text(own + line + "\n", encoding="utf-8")
+    assert has_own_comments(str(path)) is said
+    assert not has_own_comments(str(tmp_path / "none.toml"))
+
+
+def test_update_says_that_comments_are_not_kept(samples, tmp_path, capsys):
+    path = tmp_path / "b.toml"
+    path.write_text("# ours\nschema = 1\n", encoding="utf-8")
+    arguments = ["check-dispatch", str(samples / SLOW), "--baseline", str(path), "--update-baseline", "known"]
+    main(arguments)
+    assert capsys.readouterr().err == f"traceview: note: the comments of {path} are not kept.\n"
+    main(arguments)
+    assert capsys.readouterr().err == ""
 
 
 def test_a_baseline_that_has_mistakes_is_not_overwritten(program, samples, tmp_path):

@@ -150,7 +150,7 @@ MISTAKES = [
     # Accepting.
     ('[[accept]]\nrule = "TV101"', ["2: [[accept]] needs reason: why is this accepted?", '2: [[accept]] needs expires: a date such as 2027-06-30, or "never".']),
     ('[[accept]]\nreason = "r"\nexpires = "never"', "2: [[accept]] needs either rule or expectation, to say what is accepted."),
-    ('[[accept]]\nrule = "TV101"\nreason = " "\nexpires = "never"', '4: reason is empty. Write a text, or leave it out.'),
+    ('[[accept]]\nrule = "TV101"\nreason = " "\nexpires = "never"', "4: reason is empty. Write a text, or leave it out."),
     ('[[accept]]\nrule = "TV101"\nreason = "r"\nexpires = "2027-06-30"', '5: expires must be a date such as 2027-06-30, or "never", not the text "2027-06-30". Write it without quotes: expires = 2027-06-30.'),
     ('[[accept]]\nrule = "TV101"\nreason = "r"\nexpires = 2027-06-30T00:00:00', '5: expires must be a date such as 2027-06-30, or "never", not the date or time 2027-06-30 00:00:00.'),
     ('[[accept]]\nexpectation = "x"\nwhere = "y"\nreason = "r"\nexpires = "never"', "4: where narrows a rule; an expectation has no place of its own."),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING, TextIO
 
 from traceview.cli.command import (
@@ -120,10 +121,11 @@ def _judged(options: argparse.Namespace) -> tuple[Timeline, CheckResult]:
         )
     if options.update_baseline is not None and not options.update_baseline.strip():
         raise UsageError("needs-reason", where="--update-baseline", why="the reason is empty.")
-    from traceview.expectations.baseline import last_day, read_or_start, updated, write_baseline
+    from traceview.expectations.baseline import has_own_comments, last_day, read_or_start, updated, write_baseline
     from traceview.expectations.model import Context
     from traceview.expectations.reading import read_baseline, read_expectations
     from traceview.gate import check
+    from traceview.render.names import plain
 
     stages = given_stages(options)
     expectations = read_expectations(options.expect) if options.expect else None
@@ -148,5 +150,7 @@ def _judged(options: argparse.Namespace) -> tuple[Timeline, CheckResult]:
             expires=last_day(options.expires, today()),
             today=today(),
         )
+        if has_own_comments(options.baseline):
+            print(f"traceview: note: the comments of {plain(options.baseline)} are not kept.", file=sys.stderr)
         write_baseline(options.baseline, text)
     return timeline, result

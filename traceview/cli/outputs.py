@@ -108,7 +108,8 @@ def refuse_inputs(outputs: Sequence[Output], inputs: Iterable[str | None]) -> No
 
 def is_input(path: str, inputs: Iterable[str]) -> bool:
     """Whether writing to ``path`` would change something that is read: the same file by any name, or a file in a
-    folder that is read as one trace."""
+    folder that is read as one trace.
+    """
     place = os.path.realpath(path)
     for one in inputs:
         read = os.path.realpath(one)

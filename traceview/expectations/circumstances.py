@@ -137,10 +137,9 @@ def can_hold(asked: Sequence[tuple[str, Version]]) -> bool:
     """Whether any version satisfies all comparisons."""
     # The least version that does is the first of all, or one at which a comparison begins or ends to hold.
     places = 4
-    candidates = [(0,) * places]
-    for _, bound in asked:
-        for first in (bound, (*bound[:-1], bound[-1] + 1)):
-            candidates.append((*first, *([0] * (places - len(first)))))
+    bounds_of = [bound for _, bound in asked]
+    starts = [(0,), *bounds_of, *((*bound[:-1], bound[-1] + 1) for bound in bounds_of)]
+    candidates = [(*first, *([0] * (places - len(first)))) for first in starts]
     return any(all(_within(candidate, bound) for bound in asked) for candidate in candidates)
 
 
