@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING
 
@@ -37,9 +38,10 @@ def test_only_what_is_lost_is_a_loss() -> None:
 
 def test_an_event_far_off_was_read(tmp_path: Path) -> None:
     """It is left out because of its time, not because it could not be read."""
-    event = '{"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": %d, "dur": 1}'
+    times = (10, 20, 30, 9_000_000_000_000_000)
+    events = [{"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": at, "dur": 1} for at in times]
     path = tmp_path / "trace.json"
-    path.write_text('{"traceEvents": [%s]}' % ",".join(event % at for at in (10, 20, 30, 9_000_000_000_000_000)))
+    path.write_text(json.dumps({"traceEvents": events}))
     (note,) = load(path).report.notes
     assert note.text == (
         "1 piece of the file could not be used "

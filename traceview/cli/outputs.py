@@ -107,8 +107,9 @@ def refuse_inputs(outputs: Sequence[Output], inputs: Iterable[str | None]) -> No
 
 
 def is_input(path: str, inputs: Iterable[str]) -> bool:
-    """Whether writing to ``path`` would change something that is read: the same file by any name, or a file in a
-    folder that is read as one trace.
+    """Whether writing to ``path`` would change something that is read.
+
+    That is the same file by any name, or a file in a folder that is read as one trace.
     """
     place = os.path.realpath(path)
     for one in inputs:

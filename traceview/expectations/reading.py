@@ -195,7 +195,9 @@ def _when(table: Table | None) -> tuple[When, tuple[str, ...]]:
         return When(), ()
     versions = {key: table.text(key) for key in ("torch", "cudnn", "cuda")}
     for key, text in versions.items():
-        found = bounds(text) if text is not None else ()
+        if text is None:
+            continue
+        found = bounds(text)
         if found is None:
             table.problem(f'{key} must be a version or comparisons, "2.9" or ">=2.9, <2.11", not "{text[:40]}".', key)
         elif not can_hold(found):
