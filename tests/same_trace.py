@@ -34,6 +34,7 @@ def contents(trace: RawTrace) -> dict[str, Any]:
         "head": dict(trace.head),
         "counts": {kind: count.n for kind, count in trace.counts.items()},
         "truncated": trace.truncated,
+        "damage": trace.damage,
         "schema": trace.events.schema,
         "int_schema": [frame.schema for frame in trace.int_args.values()][:1],
     }

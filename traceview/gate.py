@@ -107,10 +107,10 @@ def check(
     staging = _stage(timeline, expectations, stages)
     timeline = staging.timeline if staging else timeline
     table = dispatch_table(timeline, torch=context.torch, cudnn=context.cudnn)
-    findings = _findings(timeline, table)
+    found = _findings(timeline, table)
     accepts = (*(expectations.accepts if expectations else ()), *baseline)
-    accepted_findings = accept_findings(findings, accepts, today)
-    counting = [one for one, known in zip(findings, accepted_findings.accepted, strict=True) if not known]
+    accepted_findings = accept_findings(found, accepts, today)
+    counting = [one for one, known in zip(found, accepted_findings.accepted, strict=True) if not known]
     circumstances = Circumstances(timeline, context)
     why_no_stage = staging.why_none if staging else None
     results = (
@@ -119,7 +119,12 @@ def check(
     accepted_results = accept_results(results, accepts, today)
     findings = _by_severity(_expected(one, expectations, circumstances) for one in accepted_findings.kept)
     results = accepted_results.kept
-    verdict, summary = _weigh(timeline, table, expectations, findings, results)
+    # Of what is accepted, only that matters here which would have failed the check.
+    spared = sum(
+        known and _expected(one, expectations, circumstances).severity is Severity.ERROR
+        for one, known in zip(found, accepted_findings.accepted, strict=True)
+    )
+    verdict, summary = _weigh(timeline, table, expectations, findings, results, spared)
     return CheckResult(
         verdict=verdict,
         summary=summary,
@@ -228,24 +233,25 @@ def _weigh(
     expectations: Expectations | None,
     findings: Sequence[Finding],
     results: Sequence[ExpectationResult],
+    spared: int,
 ) -> tuple[Verdict, str]:
+    """The verdict and why; ``spared`` findings would fail the check if they were not accepted."""
     errors = [finding.title for finding in findings if finding.severity is Severity.ERROR]
     if expectations is None or not expectations.states_something:
-        return (Verdict.FAIL, "; ".join(errors)) if errors else _without_errors(timeline, table)
+        return (Verdict.FAIL, "; ".join(errors)) if errors else _without_errors(timeline, table, spared)
     skipped = sum(one.verdict is Verdict.SKIPPED for one in results)
     if skipped == len(results):
-        return _nothing_applies(timeline, table, expectations, errors, results)
+        return _nothing_applies(timeline, table, expectations, errors, results, spared)
     verdict = worst([*(one.counts for one in results), *([Verdict.FAIL] if errors else [])])
     if verdict is Verdict.PASS:
         accepted = sum(one.accepted is not None for one in results)
-        judged = len(results) - skipped
-        if skipped:
-            text = f"{judged} of {len(results)} expectations {'hold' if judged > 1 else 'holds'}"
+        held = len(results) - skipped - accepted
+        if skipped or accepted:
+            text = f"{held} of {len(results)} expectations {'holds' if held == 1 else 'hold'}"
         else:
-            text = f"all {len(results)} expectations hold" if len(results) > 1 else "the expectation holds"
-        text += f", {accepted} of them only because they are accepted" if accepted else ""
+            text = f"all {held} expectations hold" if held > 1 else "the expectation holds"
         left = f"{skipped} {'do' if skipped > 1 else 'does'} not apply to this trace" if skipped else ""
-        return verdict, f"{text}; {left}" if left else text
+        return verdict, "; ".join(part for part in (text, left, _only_accepted(spared, accepted)) if part)
     parts = []
     decisive = [one for one in results if one.counts is verdict]
     if decisive:
@@ -270,6 +276,7 @@ def _nothing_applies(
     expectations: Expectations,
     errors: Sequence[str],
     results: Sequence[ExpectationResult],
+    spared: int,
 ) -> tuple[Verdict, str]:
     """No expectation is meant for this trace: the built-in policy alone counts, and without it nothing was judged."""
     first = results[0]
@@ -278,7 +285,7 @@ def _nothing_applies(
     ) + f" to this trace ({first.path}:{first.line}: {first.observed})"
     if expectations.policy is Policy.NONE:
         return Verdict.INCONCLUSIVE, f"{said}, so nothing was judged"
-    verdict, summary = (Verdict.FAIL, "; ".join(errors)) if errors else _without_errors(timeline, table)
+    verdict, summary = (Verdict.FAIL, "; ".join(errors)) if errors else _without_errors(timeline, table, spared)
     return verdict, f"{summary}; {said}"
 
 
@@ -288,13 +295,23 @@ def _notes(
     return (*findings.expired, *results.expired, *unused(accepts, findings, results))
 
 
-def _without_errors(timeline: Timeline, table: DispatchTable) -> tuple[Verdict, str]:
-    """The built-in policy where nothing slow is proven; what the file lost could hold the counter-example."""
+def _without_errors(timeline: Timeline, table: DispatchTable, spared: int) -> tuple[Verdict, str]:
+    """The built-in policy where nothing slow counts; what the file lost could hold the counter-example."""
     verdict, summary = _as_recorded(timeline, table)
     doubt = incomplete(timeline) or hidden_in_graphs(timeline)
     if verdict is Verdict.PASS and doubt:
         return Verdict.INCONCLUSIVE, f"{summary}; but {doubt}"
+    if verdict is Verdict.PASS and spared:
+        return verdict, f"{summary}; {_only_accepted(spared)}"
     return verdict, summary
+
+
+def _only_accepted(findings: int, expectations: int = 0) -> str:
+    """What would have failed; empty if nothing would."""
+    accepted = {"expectation": expectations, "finding": findings}
+    words = [f"{count:,} {what}{'s' if count > 1 else ''}" for what, count in accepted.items() if count]
+    are = "is" if findings + expectations == 1 else "are"
+    return f"it passes only because {' and '.join(words)} {are} accepted" if words else ""
 
 
 def _as_recorded(timeline: Timeline, table: DispatchTable) -> tuple[Verdict, str]:
@@ -339,5 +356,9 @@ def _what_ran(table: DispatchTable) -> str:
     counts: dict[str, int] = {}
     for row in table.attention:
         counts[row.implementation or "unknown"] = counts.get(row.implementation or "unknown", 0) + row.count
-    parts = [f"{count:,} {name}" for name, count in sorted(counts.items(), key=lambda item: -item[1])]
-    return f"every attention call ran fused ({', '.join(parts)})"
+    ran = ", ".join(f"{count:,} {name}" for name, count in sorted(counts.items(), key=lambda item: -item[1]))
+    slow = sum(count for name, count in counts.items() if name in SLOW)
+    if not slow:
+        return f"every attention call ran fused ({ran})"
+    total = sum(counts.values())
+    return f"{slow:,} of {total:,} attention calls did not run fused ({ran})"

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from traceview import merging, sniffing, sources
+from traceview.count_words import count_words
 from traceview.errors import StrictModeError, UnreadableTraceError
 from traceview.timeline import Count, ImportReport, Note, Timeline, Trust
 
@@ -60,12 +61,12 @@ def require_clean(report: ImportReport) -> None:
         StrictModeError: lists each thing that was lost or repaired, with its count.
     """
     problems = [
-        f"{kind} {count.n:,}" + (f" (e.g. {count.example})" if count.example else "")
+        f"{count_words(kind)}: {count.n:,}" + (f" (e.g. {count.example})" if count.example else "")
         for kind, count in sorted(report.counts.items())
         if kind.startswith(("lost-", "repaired-")) and count.n
     ]
     if report.truncated:
-        problems.insert(0, "the file ends before its own end")
+        problems.insert(0, "the file is damaged" if report.damaged else "the file ends before its own end")
     if problems:
         raise StrictModeError(
             "not-clean",

@@ -61,7 +61,7 @@ class ImportReport:
         counts: Problem kind to :class:`Count`. Kinds that start with ``lost-`` mean that data is gone,
             ``repaired-`` that it was read after a repair, others are facts about the recording.
         notes: Remarks in words, each with the trust it leaves.
-        truncated: The file ends before its own end.
+        truncated: The file ends before its own end, or is damaged (see ``damaged``).
     """
 
     counts: Mapping[str, Count] = field(default_factory=dict)
@@ -70,6 +70,11 @@ class ImportReport:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "counts", MappingProxyType(dict(self.counts)))
+
+    @property
+    def damaged(self) -> bool:
+        """A file is damaged; ``truncated`` is set too, as nobody knows what is missing."""
+        return any(note.kind == "damaged" for note in self.notes)
 
     @property
     def trust(self) -> Trust:

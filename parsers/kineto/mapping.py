@@ -12,6 +12,7 @@ import polars as pl
 
 from traceview import schema
 from traceview.building import Lookups, build
+from traceview.count_words import losses
 from traceview.parsers.kineto import about
 from traceview.parsers.kineto.categories import (
     COMPILE_NAME,
@@ -320,7 +321,9 @@ def _origin_unix_ns(base: int | None, origin: int, *, empty: bool) -> int | None
 
 def _own_notes(raw: RawTrace, rows: NDArray[np.uint32], owners: Owners, counts: dict[str, Count]) -> list[Note]:
     notes = list(owners.notes)
-    if raw.truncated:
+    if raw.damage:
+        notes.append(Note("damaged", f"The file is damaged: {raw.damage}.", Trust.LIMITED))
+    elif raw.truncated:
         notes.append(
             Note("truncated", "The file ends before its own end: what follows the cut is missing.", Trust.LIMITED)
         )
@@ -329,7 +332,7 @@ def _own_notes(raw: RawTrace, rows: NDArray[np.uint32], owners: Owners, counts: 
         notes.append(
             Note(
                 "unreadable-events",
-                f"{lost:,} stretch{'es' if lost != 1 else ''} of the file could not be read as events.",
+                f"{lost:,} piece{'s' if lost != 1 else ''} of the file could not be used ({losses(counts)}).",
                 Trust.LIMITED,
             )
         )

@@ -254,7 +254,7 @@ class Assembly:
                 self._strings.setdefault(name, _ArgumentColumn(np.uint32)).append(rows + self.height, codes)
         self.height += piece.height
 
-    def finish(self, head: Mapping[str, Any], tally: Tally, *, truncated: bool) -> RawTrace:
+    def finish(self, head: Mapping[str, Any], tally: Tally, *, truncated: bool, damage: str = "") -> RawTrace:
         """The whole file. Columns are made one after the other, so that no two copies of all of them exist."""
         return RawTrace(
             events=pl.DataFrame([_series(name, self._columns.pop(name).take()) for name in EVENT_COLUMNS]),
@@ -264,6 +264,7 @@ class Assembly:
             head=head,
             counts=tally.as_dict(),
             truncated=truncated,
+            damage=damage,
         )
 
     def _admit(self, name: str, cases: int, tally: Tally) -> bool:

@@ -69,6 +69,7 @@ class RawTrace:
         counts: What had to be repaired (``repaired-…``) or given up (``lost-…``), by kind, with an example; see
             :data:`.tally.KINDS`.
         truncated: The file ends before its JSON does, or its gzip stream does.
+        damage: What is wrong with the file, in words, if it does not simply break off; else ``""``.
     """
 
     events: pl.DataFrame
@@ -78,3 +79,4 @@ class RawTrace:
     head: Mapping[str, Any]
     counts: Mapping[str, Count] = field(default_factory=dict)
     truncated: bool = False
+    damage: str = ""

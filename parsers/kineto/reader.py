@@ -62,7 +62,9 @@ def _read(
         head = read_head(decode_text(stream.head, tally), tally)
         if not is_trace_head(head):
             raise no_events_error(path, empty=not stream.head.strip())
-        return assembly.finish(head, tally, truncated=source.truncated or not stream.head.rstrip().endswith(b"}"))
+        closed = stream.head.rstrip().endswith(b"}")
+        damage = source.why_damaged(whole=closed)
+        return assembly.finish(head, tally, truncated=source.truncated or not closed, damage=damage)
     head = {} if stream.list_root else read_head(decode_text(stream.head, tally), tally)
     knowledge = Knowledge()
     open_text = ""
@@ -84,16 +86,14 @@ def _read(
         if result.tail is not None:
             tail = result.tail + _rest(results, tally)
             break
-    truncated = source.truncated
+    closed = False
     if open_text:
         tally.add("lost-cut", open_text[:400])
-    if tail is None:
-        truncated = True
-    else:
+    if tail is not None:
         members, closed = read_tail(tail, tally, list_root=stream.list_root)
         head.update(members)
-        truncated |= not closed
-    return assembly.finish(head, tally, truncated=truncated)
+    damage = source.why_damaged(whole=closed)
+    return assembly.finish(head, tally, truncated=source.truncated or not closed, damage=damage)
 
 
 def _rest(results: Iterable[tuple[bytes, BlockResult]], tally: Tally) -> str:

@@ -30,24 +30,25 @@ def read_reference(path: Path) -> RawTrace:
         source.close()
     data = b"".join(parts)
     tally, rows, assembly = Tally(), Rows(), Assembly()
-    truncated = source.truncated
+    closed = False
     list_root = LIST_ROOT.match(data)
     begin = list_root or EVENTS_KEY.search(data)
     if begin is None:
         head = read_head(decode_text(data, tally), tally)
         if not is_trace_head(head):
             raise no_events_error(path, empty=not data.strip())
-        return assembly.finish(head, tally, truncated=truncated or not data.rstrip().endswith(b"}"))
+        closed = data.rstrip().endswith(b"}")
+        damage = source.why_damaged(whole=closed)
+        return assembly.finish(head, tally, truncated=source.truncated or not closed, damage=damage)
     head = {} if list_root else read_head(decode_text(data[: begin.start()], tally), tally)
     text = decode_text(data[begin.end() :], tally)
     outcome = read_stretch(text, rows, tally, follows=False)
     if outcome.array_end is None:
-        truncated = True
         if outcome.open_event is not None:
             tally.add("lost-cut", text[outcome.open_event : outcome.open_event + 400])
     else:
         tail, closed = read_tail(text[outcome.array_end :], tally, list_root=list_root is not None)
         head.update(tail)
-        truncated |= not closed
     assembly.append(rows.piece(), tally)
-    return assembly.finish(head, tally, truncated=truncated)
+    damage = source.why_damaged(whole=closed)
+    return assembly.finish(head, tally, truncated=source.truncated or not closed, damage=damage)

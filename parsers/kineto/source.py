@@ -27,6 +27,7 @@ class Source:
     Attributes:
         truncated: The gzip stream ended early or is damaged; set when the end is reached.
         damage: Why, in words, or ``""``.
+        checksum_wrong: Everything was inflated, and some of it is not what was written.
         size: Size of the file on disk, bytes.
         consumed: Bytes of the file on disk read so far.
     """
@@ -46,6 +47,7 @@ class Source:
         self._path = path
         self.truncated = False
         self.damage = ""
+        self.checksum_wrong = False
         self.consumed = len(self._pending)
         self._given = 0
         self.compressed = self._pending.startswith(GZIP_MAGIC)
@@ -67,6 +69,20 @@ class Source:
             data = data.removeprefix(BOM)
         self._given += len(data)
         return data
+
+    def why_damaged(self, *, whole: bool) -> str:
+        """What is wrong with a file that does not simply break off, in words; ``""`` if it does, or nothing is.
+
+        Args:
+            whole: The text that was inflated is complete.
+        """
+        if self.checksum_wrong:
+            return "its checksum is wrong, so something of what was read is wrong or missing"
+        if self.truncated and whole:
+            return "its text is whole, but the compressed stream around it has no proper end"
+        if self.damage.startswith("the gzip stream is damaged"):
+            return "what follows the damage could not be read"
+        return ""
 
     def close(self) -> None:
         """Close the file."""
@@ -124,6 +140,7 @@ class Source:
             data: bytes = self._inflater.decompress(raw, size)
         except self._zlib_error as error:
             self._stop(f"the gzip stream is damaged: {error}")
+            self.checksum_wrong = "checksum" in str(error).lower()
             return self._inflate_again(self._inflated)
         self._inflated += len(data)
         return data

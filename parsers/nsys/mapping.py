@@ -10,6 +10,7 @@ import polars as pl
 
 from traceview import schema
 from traceview.building import Lookups, build
+from traceview.count_words import losses
 from traceview.parsers.nsys import device_work, host_calls, nvtx
 from traceview.parsers.nsys import tables as t
 from traceview.parsers.nsys.about import About, missing_notes, read_about, unread_note
@@ -161,8 +162,7 @@ def _notes(
     notes = [*about.notes, *owners.gpus.notes(devices)]
     lost = sum(count.n for kind, count in counts.items() if kind.startswith("lost-"))
     if lost:
-        kinds = ", ".join(f"{kind} {counts[kind].n:,}" for kind in sorted(counts) if kind.startswith("lost-"))
-        text = f"{lost:,} rows, fields or tables of the export could not be read ({kinds})."
+        text = f"{lost:,} rows, fields or tables of the export could not be used ({losses(counts)})."
         notes.append(Note("unreadable-events", text, Trust.LIMITED))
     if "duration-missing" in counts:
         number = counts["duration-missing"].n

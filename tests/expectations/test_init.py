@@ -103,6 +103,29 @@ def test_a_file_is_not_overwritten_unasked(program, samples, tmp_path):
     assert [one.name for one in tmp_path.iterdir()] == ["dispatch.toml"]
 
 
+@pytest.mark.parametrize("forced", [[], ["--force"]])
+def test_the_trace_is_never_overwritten(forced, program, samples, tmp_path):
+    (tmp_path / "runs").mkdir()
+    trace = tmp_path / "runs" / "v.json.gz"
+    whole = (samples / GOOD).read_bytes()
+    trace.write_bytes(whole)
+    (tmp_path / "soft").symlink_to(trace)
+    (tmp_path / "hard").hardlink_to(trace)
+    cases = [(trace, trace), ("soft", trace), (trace, "hard"), (trace, "soft"), ("runs/../runs/v.json.gz", trace)]
+    if forced:
+        # Which files a folder or a pattern means is known once they are read.
+        cases += [("runs", trace), (tmp_path / "runs" / "*.gz", "hard")]
+    for given, output in cases:
+        done = program("init-expectations", given, "-o", output, *forced)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr == (
+            f"traceview: error: --output {output}: that file was read as input and would be overwritten. "
+            "Choose another name.\n"
+        )
+        assert trace.read_bytes() == whole
+    assert program("init-expectations", "runs", "-o", "runs/dispatch.toml", *forced).returncode == 0
+
+
 def test_standard_output(program, samples, tmp_path):
     done = program("init-expectations", samples / GOOD, "-o", "-")
     assert done.stdout.startswith("# What must dispatch.")

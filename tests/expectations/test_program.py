@@ -7,6 +7,10 @@ import json
 import jsonschema
 import pytest
 
+from traceview.cli.expiry import day, today
+from traceview.cli.main import main
+from traceview.expectations.baseline import has_own_comments, updated
+
 FUSED = '[[expect]]\nop = "attention"\nimplementation = "fused"\n'
 CUDNN = FUSED.replace("fused", "cudnn")
 NORM = '[[expect]]\nop = "rope"\nmin_share = 0.5\nprecision = "bf16"\n'
@@ -73,6 +77,38 @@ def test_a_missing_file(program, samples):
     )
 
 
+def test_a_missing_baseline(program, samples):
+    done = program("check-dispatch", samples / GOOD, "--baseline", "none.toml")
+    assert (done.returncode, done.stderr) == (
+        2,
+        ("traceview: error: none.toml: no such file. Check the path, or add --update-baseline REASON to write one.\n"),
+    )
+
+
+def test_a_last_day_that_is_over_is_a_mistake(program, samples, tmp_path):
+    """What is written would never count."""
+    for command in (
+        ("check-dispatch", "--baseline", "b.toml", "--update-baseline", "known"),
+        ("init-expectations", "--accept-slow", "known"),
+    ):
+        done = program(*command, samples / SLOW, "--expires", "2020-01-01")
+        assert done.returncode == 2
+        assert done.stderr.endswith(
+            "argument --expires: 2020-01-01 is over, so nothing would be accepted; give a later day, or never\n"
+        )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_today_is_no_day_that_is_over():
+    assert day(today().isoformat()) == today()
+
+
+@pytest.mark.parametrize("form", ["text", "json", "markdown", "junit", "sarif", "github"])
+def test_a_stage_that_matches_nothing_is_said_in_every_form(form, samples, capsys):
+    main(["check-dispatch", str(samples / GOOD), "--stage", "zzz=never", "--format", form])
+    assert "the pattern of stage zzz matches no name in the trace" in " ".join(capsys.readouterr().out.split())
+
+
 def test_text(program, samples, write):
     write(FUSED + '[[forbid]]\nkernel = "*sm75*"\n[[expect]]\nop = "moe"\ntensor_core = true\n')
     done = program("check-dispatch", samples / SLOW, "--expect", "dispatch.toml")
@@ -133,6 +169,33 @@ def test_a_baseline_from_start_to_end(program, samples, tmp_path, write):
     before = (tmp_path / "known.toml").read_bytes()
     program(*arguments)
     assert (tmp_path / "known.toml").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("# ours", True),
+        ('reason = "see #12"', False),
+        ('reason = "known" # by us', True),
+        ("reason = 'it is #1'", False),
+    ],
+)
+def test_comments_that_are_lost_are_said(line, said, tmp_path):
+    path = tmp_path / "b.toml"
+    own = updated((), (), (), reason="r", expires=None, today=today())
+    path.write_text(own + line + "\n", encoding="utf-8")
+    assert has_own_comments(str(path)) is said
+    assert not has_own_comments(str(tmp_path / "none.toml"))
+
+
+def test_update_says_that_comments_are_not_kept(samples, tmp_path, capsys):
+    path = tmp_path / "b.toml"
+    path.write_text("# ours\nschema = 1\n", encoding="utf-8")
+    arguments = ["check-dispatch", str(samples / SLOW), "--baseline", str(path), "--update-baseline", "known"]
+    main(arguments)
+    assert capsys.readouterr().err == f"traceview: note: the comments of {path} are not kept.\n"
+    main(arguments)
+    assert capsys.readouterr().err == ""
 
 
 def test_a_baseline_that_has_mistakes_is_not_overwritten(program, samples, tmp_path):

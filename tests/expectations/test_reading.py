@@ -130,6 +130,14 @@ MISTAKES = [
     ('[context]\ntorch = "latest"', '3: torch must be a version such as "2.9" or "2.9.1", not "latest".'),
     ("[context]\ntorch = 2.9", "3: torch must be a text, not the number 2.9."),
     ("[limits]\nidle_share = 20", "3: idle_share must be a number from 0 to 1, not the number 20. For 20 % write 0.2."),
+    # Empty, or what nothing can match.
+    ('[stages]\na = ""', "3: a is empty. Write a text, or leave it out."),
+    ('[stages]\n"" = "x"', "2: an empty key: the name of the stage is empty."),
+    (GOOD + 'stage = ""', "5: stage is empty. Write a text, or leave it out."),
+    ('[[expect]]\nop = "gemm"\nprecision = ""', "4: precision is empty. Write one of fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8, int4, w4a16, w8a16, w4a8, or leave it out."),
+    (GOOD + 'stage = "[a"', '5: stage = "[a" has "[" without "]". Close it, or write "[[]" for the character itself.'),
+    ('[[forbid]]\nkernel = "x[]"', '3: kernel = "x[]" has "[" without "]". Close it, or write "[[]" for the character itself.'),
+    ('[[expect]]\nop = "aten::[!]"\nmin_count = 1', '3: op = "aten::[!]" has "[" without "]". Close it, or write "[[]" for the character itself.'),
     # Things that say nothing, or two things at once.
     ('[[expect]]\nop = "attention"', "2: [[expect]] says nothing to check. Add implementation, provider, tensor_core, precision or min_count."),
     ('[[expect]]\nimplementation = "fused"', '2: [[expect]] needs op: a family such as "attention", an op name, or a glob of op names.'),
@@ -142,7 +150,7 @@ MISTAKES = [
     # Accepting.
     ('[[accept]]\nrule = "TV101"', ["2: [[accept]] needs reason: why is this accepted?", '2: [[accept]] needs expires: a date such as 2027-06-30, or "never".']),
     ('[[accept]]\nreason = "r"\nexpires = "never"', "2: [[accept]] needs either rule or expectation, to say what is accepted."),
-    ('[[accept]]\nrule = "TV101"\nreason = " "\nexpires = "never"', '4: reason must be a text, not the text " ".'),
+    ('[[accept]]\nrule = "TV101"\nreason = " "\nexpires = "never"', "4: reason is empty. Write a text, or leave it out."),
     ('[[accept]]\nrule = "TV101"\nreason = "r"\nexpires = "2027-06-30"', '5: expires must be a date such as 2027-06-30, or "never", not the text "2027-06-30". Write it without quotes: expires = 2027-06-30.'),
     ('[[accept]]\nrule = "TV101"\nreason = "r"\nexpires = 2027-06-30T00:00:00', '5: expires must be a date such as 2027-06-30, or "never", not the date or time 2027-06-30 00:00:00.'),
     ('[[accept]]\nexpectation = "x"\nwhere = "y"\nreason = "r"\nexpires = "never"', "4: where narrows a rule; an expectation has no place of its own."),
@@ -153,6 +161,11 @@ MISTAKES = [
 def test_a_mistake_is_said_with_its_line(text, problems, errors):
     problems = [problems] if isinstance(problems, str) else problems
     assert errors(text) == [f"dispatch.toml:{problem}" for problem in problems]
+
+
+@pytest.mark.parametrize("glob", ["[ab]*", "[!a]", "[]]", "[[]", "a]", "[a][b]", "x[[]y"])
+def test_a_bracket_that_is_closed_is_no_mistake(glob, write):
+    assert read_expectations(write(f"{GOOD}stage = '{glob}'\n")).expects[0].wanted.stage == glob
 
 
 def test_all_mistakes_are_said_at_once_in_the_order_of_lines(errors):

@@ -57,12 +57,27 @@ def stage(name, **keys):
         ('[[forbid]]\nimplementation = "mem-efficient"\nstage = "denoise*"\n', "pass", "nothing of the kind among 3 calls and kernels"),
         ('[[forbid]]\nimplementation = "mem-efficient"\nstage = "text*"\n', "fail", "mem-efficient 1 call (1.000 ms) ran"),
         ('[[forbid]]\nkernel = "*sgemm*"\nstage = "text*"\n', "pass", "nothing of the kind among 4 kernels"),
+        (
+            '[[forbid]]\nimplementation = "mem-efficient"\nstage = "denoize*"\n', "inconclusive",
+            "nothing to judge: the trace shows no stage denoize* (its stages: denoise_loop, text_encoder)",
+        ),
+        (
+            '[[forbid]]\nkernel = "*sgemm*"\nstage = "denoize*"\n', "inconclusive",
+            "nothing to judge: the trace shows no stage denoize* (its stages: denoise_loop, text_encoder)",
+        ),
         ('[[forbid]]\nkernel = "*sgemm*"\nstage = "denoise*"\n', "fail", "gemm legacy 1 kernel (1.000 ms) ran"),
     ],
 )  # fmt: skip
 def test_by_stage(text, verdict, observed, judge):
     [(found, words)] = judge(text, *PIPELINE)
     assert (found, words.replace("4 calls and kernels", "3 calls and kernels")) == (verdict, observed)
+
+
+def test_a_stage_that_gives_no_work_to_a_device_breaks_no_prohibition(judge):
+    """It occurs, so nothing is misspelt."""
+    text = '[[forbid]]\nimplementation = "flash"\nstage = "tokenise"\n'
+    [(verdict, words)] = judge(text, *PIPELINE, mark("tokenise", 80, 90), op("aten::add", 82, 84))
+    assert (verdict, words) == ("pass", "nothing of the kind among 4 calls and kernels")
 
 
 def test_stages_of_the_file_are_used(judge):

@@ -71,6 +71,7 @@ APPLIES = {
         When(arch=("sm90",)), {"major": None}, None, "the arch of the device is not recorded",
     ),
     "a product": (When(gpu=("*h100*",)), H100, True, ""),
+    "a part of the name, which is compared whole": (When(gpu=("H100",)), H100, False, 'gpu is NVIDIA H100 80GB HBM3, and "H100" is compared with the whole name: a part of it is "*H100*"'),
     "another product": (When(gpu=("*A100*",)), H100, False, "gpu is NVIDIA H100 80GB HBM3"),
     # What does not hold settles it, whatever else is not known.
     "one part of two": (When(torch="2.9", arch=("sm80",)), H100, False, "arch is sm90"),
@@ -231,16 +232,28 @@ def test_prohibitions_too(write):
 
 
 MISTAKES = [
-    ('when = { torhc = "2.9" }', 'dispatch.toml:5: unknown key "torhc" in [when]. Did you mean "torch"?'),
+    ('when = { torhc = "2.9" }', 'dispatch.toml:5: unknown key "torhc" in when of [[expect]]. Did you mean "torch"?'),
     ('when = { torch = "~=2.9" }', 'dispatch.toml:5: torch must be a version or comparisons, "2.9" or ">=2.9, <2.11", not "~=2.9".'),
     ('when = { dtype = "bfloat16" }', 'dispatch.toml:5: dtype cannot be "bfloat16". Did you mean "bf16"?'),
     ('when = { arch = "h100" }', 'dispatch.toml:5: arch cannot be "h100": write "sm90", "gfx942", or a glob such as "sm9*". A product is gpu = "*H100*".'),
     ("when = { arch = [] }", "dispatch.toml:5: arch must be a text or a list of texts, none of them empty."),
     ("when = {}", "dispatch.toml:5: when is empty. Add torch, cudnn, cuda, arch, gpu or dtype, or remove it."),
-    ('when = "sm90"', "dispatch.toml:5: when must be a table: write [when]."),
+    ('when = "sm90"', "dispatch.toml:5: when must be a table: write when = { ... }."),
     ('[expect.when]\narch = [\n  "sm90",\n  "ampere",\n]', 'dispatch.toml:8: arch cannot be "ampere": write "sm90", "gfx942", or a glob such as "sm9*". A product is gpu = "*H100*".'),
+    ('when = { torch = ">3, <2" }', 'dispatch.toml:5: torch = ">3, <2" can never hold: no version is all that.'),
+    ('when = { cudnn = "9.1, 9.2" }', 'dispatch.toml:5: cudnn = "9.1, 9.2" can never hold: no version is all that.'),
+    ('when = { cuda = ">=2.9, <2.9.0" }', 'dispatch.toml:5: cuda = ">=2.9, <2.9.0" can never hold: no version is all that.'),
+    ('when = { gpu = "H[12]00[*" }', 'dispatch.toml:5: gpu = "H[12]00[*" has "[" without "]". Close it, or write "[[]" for the character itself.'),
     ('wen = { arch = "sm90" }', 'dispatch.toml:5: unknown key "wen" in [[expect]]. Did you mean "when"?'),
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "text", [">2.9, <2.11", ">2, <4", "!=2.9", ">=2.9, <=2.9", ">2.9, <2.10.1", "2.9, >=2.9.1", ">=0, <1"]
+)
+def test_what_some_version_satisfies_is_no_mistake(write, text):
+    (one,) = read_expectations(write(expect("flash", f'{{ torch = "{text}" }}'))).expects
+    assert one.when.torch == text
 
 
 @pytest.mark.parametrize(("text", "message"), MISTAKES)

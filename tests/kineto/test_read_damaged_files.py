@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from same_trace import assert_same
+from traceview import load
 from traceview.parsers.kineto.reader import read, read_reference
 
 if TYPE_CHECKING:
@@ -242,3 +243,39 @@ def test_made_up_input_ends_soon(tmp_path: Path, text: str) -> None:
         except UnreadableTraceError:
             continue
         assert trace.truncated or trace.counts
+
+
+def _packed_with(text: bytes, flip: int) -> bytes:
+    packed = bytearray(gzip.compress(text))
+    packed[flip] ^= 1
+    return bytes(packed)
+
+
+def test_a_damage_is_not_called_a_cut(tmp_path: Path) -> None:
+    """Everything is there, but a checksum is wrong, or nothing tells the end."""
+    text = f'{{"traceEvents": [{GOOD}, {GOOD}]}}'.encode()
+    for data, damage in (
+        (_packed_with(text, -6), "its checksum is wrong, so something of what was read is wrong or missing"),
+        (gzip.compress(text)[:-3], "its text is whole, but the compressed stream around it has no proper end"),
+    ):
+        trace = read_both(tmp_path, data)
+        assert (names(trace), trace.truncated, trace.damage) == (["good", "good"], True, damage)
+    (note,) = load(tmp_path / "trace.json").report.notes
+    assert note.kind == "damaged"
+    assert note.text == f"The file is damaged: {damage}."
+
+
+def test_a_cut_is_not_called_a_damage(tmp_path: Path) -> None:
+    text = f'{{"traceEvents": [{GOOD}, {GOOD}'.encode()
+    for data in (text, gzip.compress(text), gzip.compress(text + b"]}")[:-12]):
+        trace = read_both(tmp_path, data)
+        assert (trace.truncated, trace.damage) == (True, "")
+
+
+def test_a_block_that_cannot_be_inflated_is_a_damage(tmp_path: Path) -> None:
+    text = f'{{"traceEvents": [{GOOD}]}}'.encode()
+    whole = gzip.compress(text[:60])
+    broken = bytearray(gzip.compress(text[60:]))
+    broken[10] |= 6  # A type of block that does not exist.
+    trace = read_both(tmp_path, whole + bytes(broken))
+    assert (trace.truncated, trace.damage) == (True, "what follows the damage could not be read")

@@ -114,7 +114,7 @@ def test_strict_lists_what_was_lost(write, tmp_path):
     with pytest.raises(StrictModeError) as caught:
         load(path, strict=True)
     assert str(caught.value) == (
-        "strict mode: the import was not clean: the file ends before its own end; lost-event 3 (e.g. row 7). "
+        "strict mode: the import was not clean: the file ends before its own end; events damaged beyond repair: 3 (e.g. row 7). "
         "Record the trace again, or drop --strict to use what could be read."
     )
 

@@ -76,7 +76,7 @@ def test_ten_of_a_level_and_then_a_count():
     commands = list(obeyed(text))
     assert [name for name, _, _ in commands] == ["error"] * 10 + ["warning"] * 10
     assert [properties["line"] for _, properties, _ in commands[:10]] == [str(at) for at in range(1, 11)]
-    assert text.splitlines()[-2] == "4 more errors, 1 more warning in the summary"
+    assert text.splitlines()[-3] == "4 more errors, 1 more warning in the summary"
 
 
 def test_a_pass_is_one_plain_line():

@@ -29,3 +29,16 @@ def test_negative_a_remark_without_consequence_or_of_another_rule() -> None:
 
 def test_not_recorded_remark() -> None:
     assert judged("TV907", TRACE, ImportReport()) == []
+
+
+def test_the_advice_is_about_what_is_doubted() -> None:
+    """Advice on several files would help nobody who gave one."""
+    fixes = {
+        kind: judged("TV907", TRACE, report(kind, Trust.LIMITED))[0].fix
+        for kind in ("duration-missing", "clocks-not-aligned", "said-by-a-parser-of-another-package")
+    }
+    assert fixes == {
+        "duration-missing": "Stop the profiler before the program ends, so that it writes how long each event took.",
+        "clocks-not-aligned": "Give only the files of one run, recorded at the same time and with one profiler.",
+        "said-by-a-parser-of-another-package": "Record again if an answer that matters depends on what is doubted.",
+    }

@@ -198,7 +198,7 @@ def test_a_pattern_that_matches_nothing_is_said():
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("denoise", "the name of the stage is empty"),
+        ("denoise", "there is no = between the name of the stage and its pattern"),
         ("=x", "the name of the stage is empty"),
         ("a//b=x", "the name of the stage is empty"),
         ("a=", "the pattern is empty"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING, TextIO
 
 from traceview.cli.command import (
@@ -83,11 +84,14 @@ def run(options: argparse.Namespace) -> Answer:
     from traceview.report import describe, summarise_import
 
     outputs = chosen_outputs(options)
+    named = [path for path in options.traces if not os.path.isdir(path)]
+    refuse_inputs(outputs, [*named, options.expect, options.baseline])
     timeline, result = _judged(options)
     trace, summary = describe(timeline), summarise_import(timeline)
     code = exit_code(result.exit_code, inconclusive=options.inconclusive, exit_zero=options.exit_zero)
 
-    refuse_inputs(outputs, [*trace.files, *options.traces, options.expect, options.baseline])
+    # A folder or a pattern among the traces says only now which files it means.
+    refuse_inputs(outputs, trace.files)
     checked = Checked(result, trace, summary, code, options.limit, root=os.getcwd())
 
     def write(out: TextIO) -> None:
@@ -117,10 +121,11 @@ def _judged(options: argparse.Namespace) -> tuple[Timeline, CheckResult]:
         )
     if options.update_baseline is not None and not options.update_baseline.strip():
         raise UsageError("needs-reason", where="--update-baseline", why="the reason is empty.")
-    from traceview.expectations.baseline import last_day, read_or_start, updated, write_baseline
+    from traceview.expectations.baseline import has_own_comments, last_day, read_or_start, updated, write_baseline
     from traceview.expectations.model import Context
     from traceview.expectations.reading import read_baseline, read_expectations
     from traceview.gate import check
+    from traceview.render.names import plain
 
     stages = given_stages(options)
     expectations = read_expectations(options.expect) if options.expect else None
@@ -145,5 +150,7 @@ def _judged(options: argparse.Namespace) -> tuple[Timeline, CheckResult]:
             expires=last_day(options.expires, today()),
             today=today(),
         )
+        if has_own_comments(options.baseline):
+            print(f"traceview: note: the comments of {plain(options.baseline)} are not kept.", file=sys.stderr)
         write_baseline(options.baseline, text)
     return timeline, result

@@ -7,13 +7,16 @@ from datetime import UTC, date, datetime
 
 
 def day(text: str) -> date | str:
-    """An option value that is a date, or ``never``."""
+    """An option value that is a date from today on, or ``never``."""
     if text == "never":
         return text
     try:
-        return date.fromisoformat(text)
+        last = date.fromisoformat(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not a date such as 2027-06-30, and not never") from None
+    if last < today():
+        raise argparse.ArgumentTypeError(f"{text} is over, so nothing would be accepted; give a later day, or never")
+    return last
 
 
 def today() -> date:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, TextIO
 
 from traceview.cli.command import Answer, add_trace_options, load_traces
 from traceview.cli.expiry import day, today
+from traceview.cli.outputs import OTHER_NAME, OVERWRITES_INPUT, is_input
 from traceview.errors import ExitCode, TraceviewError, UsageError
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Sequence
 
     from traceview.expectations.proposing import Proposal
 
@@ -62,12 +65,17 @@ def run(options: argparse.Namespace) -> Answer:
     if options.accept_slow is not None and not options.accept_slow.strip():
         raise UsageError("needs-reason", where="--accept-slow", why="the reason is empty.")
     to_file = options.output != STANDARD_OUTPUT
+    if to_file:
+        _refuse_inputs(options.output, [trace for trace in options.traces if not os.path.isdir(trace)])
     if to_file and not options.force:
         refuse_existing(options.output)
     acceptance = None
     if options.accept_slow is not None:
         acceptance = Acceptance(options.accept_slow, last_day(options.expires, today()))
     timeline = load_traces(options)
+    if to_file:
+        # A folder or a pattern among the traces says only now which files it means.
+        _refuse_inputs(options.output, [str(one.path) for one in timeline.runs])
     result = check(timeline)
     proposal = propose(timeline, result.table, result.findings, acceptance)
     if proposal.why_not is not None:
@@ -94,6 +102,11 @@ def run(options: argparse.Namespace) -> Answer:
             out.write(proposal.text)
 
     return Answer(ExitCode.OK, write)
+
+
+def _refuse_inputs(path: str, inputs: Sequence[str]) -> None:
+    if is_input(path, inputs):
+        raise UsageError("cannot-write", where=f"--output {path}", why=OVERWRITES_INPUT, next_step=OTHER_NAME)
 
 
 def _write_summary(proposal: Proposal, path: str, out: TextIO) -> None:

@@ -26,6 +26,9 @@ MOST_SUMMARY_BYTES: Final = 900_000
 
 LEAST_SUMMARY_BYTES: Final = 4_000
 
+OVERWRITES_INPUT: Final = "that file was read as input and would be overwritten."
+OTHER_NAME: Final = "Choose another name."
+
 
 @dataclass(frozen=True, slots=True)
 class Output:
@@ -97,10 +100,28 @@ def refuse_inputs(outputs: Sequence[Output], inputs: Iterable[str | None]) -> No
     Raises:
         UsageError: an output is one of the files read.
     """
-    read = {os.path.realpath(path) for path in inputs if path}
+    read = [path for path in inputs if path]
     for one in outputs:
-        if one.path is not None and os.path.realpath(one.path) in read:
-            raise _refused(one, "that file was read as input and would be overwritten.", "Choose another name.")
+        if one.path is not None and is_input(one.path, read):
+            raise _refused(one, OVERWRITES_INPUT, OTHER_NAME)
+
+
+def is_input(path: str, inputs: Iterable[str]) -> bool:
+    """Whether writing to ``path`` would change something that is read.
+
+    That is the same file by any name, or a file in a folder that is read as one trace.
+    """
+    place = os.path.realpath(path)
+    for one in inputs:
+        read = os.path.realpath(one)
+        if place == read or (os.path.isdir(read) and os.path.exists(place) and place.startswith(read + os.sep)):
+            return True
+        try:
+            if os.path.samefile(place, read):  # A hard link, or a file system that ignores capitals.
+                return True
+        except (OSError, ValueError):
+            continue
+    return False
 
 
 def write_outputs(outputs: Sequence[Output], checked: Checked, out: TextIO) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -26,10 +27,26 @@ _HEAD: Final = (
     "schema = 1",
 )
 
+_TEXT: Final = re.compile(r"\"{3}.*?\"{3}|'{3}.*?'{3}|\"(?:\\.|[^\"\\])*\"|'[^'\n]*'", re.DOTALL)
+"""A text in TOML, which may hold what looks like a comment."""
+
+_OWN_COMMENTS: Final = frozenset(_HEAD)
+
 
 def read_or_start(path: str) -> tuple[Accept, ...]:
     """A baseline that is about to be updated: a file that is not there yet is empty."""
     return read_baseline(path) if os.path.lexists(path) else ()
+
+
+def has_own_comments(path: str) -> bool:
+    """Whether the file holds comments that somebody wrote into it: writing it anew keeps none of them."""
+    try:
+        with open(path, encoding="utf-8-sig") as file:
+            text = file.read()
+    except FileNotFoundError:
+        return False
+    without_texts = _TEXT.sub("", text)
+    return any("#" in line and line.strip() not in _OWN_COMMENTS for line in without_texts.splitlines())
 
 
 def last_day(expires: date | str | None, today: date) -> date | None:

@@ -110,7 +110,7 @@ class Circumstances:
         matching = [any(fnmatchcase(name.lower(), pattern.lower()) for pattern in patterns) for name in known]
         listed = ", ".join(dict.fromkeys(known))
         if known and not any(matching) and len(known) == len(names):
-            return Applies(False, f"{key} is {listed}")
+            return Applies(False, f"{key} is {listed}{_meant_as_part(patterns, known)}")
         if len(known) < len(names):
             return Applies(None, f"the {key} of the device is not recorded")
         return Applies(holds=True) if all(matching) else Applies(None, f"{key} differs between devices: {listed}")
@@ -131,6 +131,24 @@ def bounds(text: str) -> tuple[tuple[str, Version], ...] | None:
             return None
         found.append((match["compare"], version))
     return tuple(found)
+
+
+def can_hold(asked: Sequence[tuple[str, Version]]) -> bool:
+    """Whether any version satisfies all comparisons."""
+    # The least version that does is the first of all, or one at which a comparison begins or ends to hold.
+    places = 4
+    bounds_of = [bound for _, bound in asked]
+    starts = [(0,), *bounds_of, *((*bound[:-1], bound[-1] + 1) for bound in bounds_of)]
+    candidates = [(*first, *([0] * (places - len(first)))) for first in starts]
+    return any(all(_within(candidate, bound) for bound in asked) for candidate in candidates)
+
+
+def _meant_as_part(patterns: Sequence[str], names: Sequence[str]) -> str:
+    """A hint where a pattern is a part of a name: it is compared with the whole."""
+    for pattern in patterns:
+        if any(pattern.lower() in name.lower() for name in names):
+            return f', and "{pattern}" is compared with the whole name: a part of it is "*{pattern}*"'
+    return ""
 
 
 def _within(have: Version, bound: tuple[str, Version]) -> bool | None:

@@ -106,7 +106,7 @@ def judge_forbid(forbid: Forbid, pieces: Pieces, findings: Sequence[Finding]) ->
     if forbid.rule:
         return _judge_rule(forbid.rule, pieces, findings)
     wanted = forbid.wanted
-    unseen = _no_stages(wanted, pieces) or _nothing_recorded(pieces)
+    unseen = _no_stages(wanted, pieces) or _nothing_recorded(pieces) or _no_such_stage(wanted, pieces)
     if unseen:
         return Judgement(Verdict.INCONCLUSIVE, unseen)
     if forbid.kernel and not pieces.table.device_events:
@@ -149,6 +149,8 @@ def worst(verdicts: Iterable[Verdict]) -> Verdict:
 def incomplete(timeline: Timeline) -> str | None:
     """Why absence proves nothing in this trace; ``None`` if it does."""
     report = timeline.report
+    if report.damaged:
+        return "the file is damaged, and what is wrong or missing could hold a counter-example"
     if report.truncated:
         return "the file is cut off, and the missing part could hold a counter-example"
     if report.trust is Trust.POOR:
@@ -305,6 +307,13 @@ def _no_stages(wanted: Wanted, pieces: Pieces) -> str | None:
         return None
     why = f", because {pieces.why_no_stage}" if pieces.why_no_stage else ""
     return f"no work of the trace is assigned to a stage{why}: there is nothing to compare with {wanted.stage}"
+
+
+def _no_such_stage(wanted: Wanted, pieces: Pieces) -> str | None:
+    """What never occurs breaks no prohibition, but a misspelt stage never occurs either."""
+    if wanted.stage is None or any(matches(stage, wanted.stage) for stage in pieces.all_stages):
+        return None
+    return f"nothing to judge: the trace shows no stage {wanted.stage}{_stages_there(wanted, pieces)}"
 
 
 def _stages_there(wanted: Wanted, pieces: Pieces) -> str:

@@ -108,6 +108,11 @@ class Pieces:
         return tuple(sorted(held, key=lambda stage: (-held[stage], stage)))
 
     @cached_property
+    def all_stages(self) -> tuple[str, ...]:
+        """Every stage that occurs, also where it gave no work to a device."""
+        return tuple(self.timeline.events["stage"].drop_nulls().unique().cast(pl.String).sort())
+
+    @cached_property
     def _unplaced(self) -> frozenset[str]:
         """Names of kernels of which some have neither launch nor stage: nobody knows which stage they belong to."""
         work = self.timeline.device_work.filter(

@@ -12,7 +12,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Any, Final
 
 from traceview.attention import Attribution
-from traceview.expectations.circumstances import bounds
+from traceview.expectations.circumstances import bounds, can_hold
 from traceview.expectations.limits import LIMITS
 from traceview.expectations.lines import places_of
 from traceview.expectations.model import Accept, Context, Expect, Expectations, Forbid, Limit, Policy, Wanted, When
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 SCHEMA: Final = 1
 _GLOB: Final = frozenset("*?[")
+_BRACKETS: Final = re.compile(r"\[!?+\]?+[^\]]*+\]")
+"""What ``fnmatch`` takes for a set of characters."""
 _DIRECTIONS: Final = ("forward", "backward")
 _ARCHITECTURE: Final = re.compile(r"(sm|gfx)[\d*?\[]|[*?\[]")
 
@@ -45,7 +47,7 @@ def read_expectations(path: str) -> Expectations:
     Raises:
         ExpectationsError: the file cannot be read, is not TOML, or says something that is not known.
     """
-    problems, top = _open(path)
+    problems, top = _open(path, if_missing="write one with `traceview init-expectations TRACE -o FILE`")
     return _expectations(problems, top)
 
 
@@ -102,7 +104,7 @@ def read_baseline(path: str) -> tuple[Accept, ...]:
     Raises:
         ExpectationsError: as for :func:`read_expectations`.
     """
-    problems, top = _open(path)
+    problems, top = _open(path, if_missing="add --update-baseline REASON to write one")
     accepts = tuple(_accept(table) for table in top.tables("accept"))
     for key in ("policy", "context", "expect", "forbid", "limits", "stages"):
         if top.has(key):
@@ -113,8 +115,8 @@ def read_baseline(path: str) -> tuple[Accept, ...]:
     return accepts
 
 
-def _open(path: str) -> tuple[Problems, Table]:
-    document, place = parse(path)
+def _open(path: str, *, if_missing: str) -> tuple[Problems, Table]:
+    document, place = parse(path, if_missing=if_missing)
     problems = Problems(path)
     top = Table(document, place, "", problems)
     _check_schema(problems, top)
@@ -144,9 +146,12 @@ def _wanted(table: Table) -> Wanted:
     op = table.text("op")
     if op is not None:
         _check_op(table, op)
+    stage = table.text("stage")
+    _check_glob(table, "op", op)
+    _check_glob(table, "stage", stage)
     return Wanted(
         op=op,
-        stage=table.text("stage"),
+        stage=stage,
         direction=table.text("direction", known=_DIRECTIONS),
         implementation=_implementation(table, op),
         provider=table.texts("provider", providers()),
@@ -176,15 +181,29 @@ def _check_op(table: Table, op: str) -> None:
         table.problem(f'op cannot be "{op}". Families: {", ".join(FAMILIES)}.', "op")
 
 
+def _check_glob(table: Table, key: str, glob: str | None) -> None:
+    """A bracket that nothing closes means itself, which hardly anybody wants."""
+    if glob is not None and "[" in _BRACKETS.sub("", glob):
+        table.problem(
+            f'{key} = "{glob[:60]}" has "[" without "]". Close it, or write "[[]" for the character itself.', key
+        )
+
+
 def _when(table: Table | None) -> tuple[When, tuple[str, ...]]:
     """For which traces, and for which types of inputs."""
     if table is None:
         return When(), ()
     versions = {key: table.text(key) for key in ("torch", "cudnn", "cuda")}
     for key, text in versions.items():
-        if text is not None and bounds(text) is None:
+        if text is None:
+            continue
+        found = bounds(text)
+        if found is None:
             table.problem(f'{key} must be a version or comparisons, "2.9" or ">=2.9, <2.11", not "{text[:40]}".', key)
+        elif not can_hold(found):
+            table.problem(f'{key} = "{text[:40]}" can never hold: no version is all that.', key)
     arch = tuple(name.lower().replace("sm_", "sm") for name in table.globs("arch"))
+    gpu = table.globs("gpu")
     for at, name in enumerate(arch):
         if not _ARCHITECTURE.match(name):
             table.problem(
@@ -193,7 +212,10 @@ def _when(table: Table | None) -> tuple[When, tuple[str, ...]]:
                 "arch",
                 at,
             )
-    when = When(**versions, arch=arch, gpu=table.globs("gpu"))
+    for key, names in (("arch", arch), ("gpu", gpu)):
+        for name in names:
+            _check_glob(table, key, name)
+    when = When(**versions, arch=arch, gpu=gpu)
     dtype = table.texts("dtype", FLOATING)
     table.no_more()
     if not table.values:
@@ -222,6 +244,7 @@ def _expect(table: Table) -> Expect:
 def _forbid(table: Table) -> Forbid:
     wanted = _wanted(table)
     kernel = table.text("kernel")
+    _check_glob(table, "kernel", kernel)
     rule = _rule(table)
     when, dtype = _when(table.table("when"))
     table.no_more()
@@ -276,7 +299,7 @@ def _stages(table: Table | None) -> tuple[StagePattern, ...]:
         one = StagePattern(stage, pattern or "")
         wrong = one.problem() if pattern else None
         if wrong:
-            table.problem(f"{stage[:60]}: {wrong}.", stage)
+            table.problem(f"{stage[:60] or 'an empty key'}: {wrong}.", stage)
         found.append(one)
     if not table.values:
         table.problem('[stages] is empty. Add a stage, e.g. denoise = "transformer|dit", or remove it.')

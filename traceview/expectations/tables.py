@@ -62,8 +62,12 @@ class Problems:
         raise ExpectationsError("bad-expectations", where=self.path, lines=tuple(lines))
 
 
-def read_text(path: str) -> str:
+def read_text(path: str, *, if_missing: str) -> str:
     """The text of a file.
+
+    Args:
+        path: The file.
+        if_missing: What to do where there is none, to follow "Check the path, or".
 
     Raises:
         ExpectationsError: it is missing, a folder, unreadable, too large, or not UTF-8.
@@ -76,10 +80,7 @@ def read_text(path: str) -> str:
         with open(path, "rb") as file:
             data = file.read(MOST_BYTES + 1)
     except FileNotFoundError:
-        raise refuse(
-            "no-such-file",
-            "no such file. Check the path, or write one with `traceview init-expectations TRACE -o FILE`.",
-        ) from None
+        raise refuse("no-such-file", f"no such file. Check the path, or {if_missing}.") from None
     except IsADirectoryError:
         raise refuse("is-a-folder", "this is a folder. Name the file in it.") from None
     except (OSError, ValueError) as error:
@@ -96,13 +97,13 @@ def read_text(path: str) -> str:
         ) from None
 
 
-def parse(path: str) -> tuple[dict[str, Any], Place]:
-    """The document of a file, and where everything in it stands.
+def parse(path: str, *, if_missing: str) -> tuple[dict[str, Any], Place]:
+    """The document of a file, and where everything in it stands; arguments as for :func:`read_text`.
 
     Raises:
         ExpectationsError: the file cannot be read or is not TOML; the message has line and column.
     """
-    text = read_text(path)
+    text = read_text(path, if_missing=if_missing)
     try:
         return tomllib.loads(text), locate(text)
     except tomllib.TOMLDecodeError as error:
@@ -180,8 +181,11 @@ class Table:
         value = self._take(key)
         if value is None:
             return None
-        if not isinstance(value, str) or not value.strip():
+        if not isinstance(value, str):
             self.problem(f"{key} must be a text, not {_shown(value)}.", key)
+            return None
+        if not value.strip():
+            self.problem(f"{key} is empty. Write a text, or leave it out.", key)
             return None
         if known is not None and value not in known:
             self.problem(unknown_word(value, key, known), key)
@@ -201,6 +205,8 @@ class Table:
             line = self.place.at(key, at) if isinstance(value, list) else self.place.at(key)
             if not isinstance(part, str):
                 self.problems.add(line, f"{key} must be a text or a list of texts, not {_shown(part)}.")
+            elif not part.strip():
+                self.problems.add(line, f"{key} is empty. Write one of {', '.join(known)}, or leave it out.")
             elif part not in known:
                 self.problems.add(line, unknown_word(part, key, known))
             else:
@@ -270,8 +276,11 @@ class Table:
         if value is None:
             return None
         if isinstance(value, dict):
-            return Table(value, self.place.keys[key], f"[{key}]", self.problems)
-        self.problem(f"{key} must be a table: write [{key}].", key)
+            title = f"{key} of {self.title}" if self.title else f"[{key}]"
+            return Table(value, self.place.keys[key], title, self.problems)
+        # Inside a list of tables, [when] alone would be a table of the file.
+        how = f"{key} = {{ ... }}" if self.title else f"[{key}]"
+        self.problem(f"{key} must be a table: write {how}.", key)
         return None
 
     def tables(self, key: str) -> list[Table]:

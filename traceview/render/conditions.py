@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+from traceview.count_words import count_words
 from traceview.render.units import counted
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from traceview.report import Device, ImportSummary, TraceInfo
 
 
-_SAYS: Final = {"truncated": "TV903", "unreadable-events": "TV903"}
+_SAYS: Final = {"truncated": "TV903", "damaged": "TV903", "unreadable-events": "TV903"}
 """Notes that a rule puts in words of its own, and which rule."""
 
 
@@ -39,10 +40,14 @@ def conditions(trace: TraceInfo, summary: ImportSummary, findings: Sequence[Find
         ("trace", _files(trace)),
         ("producer", trace.producer + (f" {trace.producer_version}" if trace.producer_version else "")),
         ("device", _devices(trace.devices)),
-        ("events", f"{trace.events:,}" + (", the file is cut off" if trace.truncated else "")),
+        ("events", f"{trace.events:,}" + (f", the file is {_broken(summary)}" if trace.truncated else "")),
         ("trust", trace.trust if not limits else f"{trace.trust}: {limits[0]}"),
         *(("", limit) for limit in limits[1:]),
     ]
+
+
+def _broken(summary: ImportSummary) -> str:
+    return "damaged" if any(note.kind == "damaged" for note in summary.notes) else "cut off"
 
 
 def _said_by(kind: str, text: str, findings: Sequence[Finding]) -> str | None:
@@ -55,7 +60,7 @@ def write_remarks(page: Page, summary: ImportSummary) -> None:
     """What else the import has to say: remarks that limit nothing, and what was counted."""
     remarks = [note.text for note in summary.notes if note.trust == "good"]
     counts = [
-        f"{kind}: {count.n:,}" + (f" (e.g. {count.example})" if count.example else "")
+        f"{count_words(kind)}: {count.n:,}" + (f" (e.g. {count.example})" if count.example else "")
         for kind, count in sorted(summary.counts.items())
         if count.n
     ]

@@ -25,7 +25,7 @@ COMMANDS: Final = {Level.ERROR: "error", Level.WARNING: "warning", Level.NOTE: "
 
 
 def render_github(found: Outcome) -> str:
-    """Annotations, worst first, and the verdict as a plain last line."""
+    """Annotations, worst first, remarks on the check as plain lines, and the verdict as the last one."""
     lines: list[str] = []
     left_out: list[str] = []
     listed = remarks(found)
@@ -36,6 +36,9 @@ def render_github(found: Outcome) -> str:
             left_out.append(counted(len(of_level) - MOST_ANNOTATIONS, f"more {COMMANDS[level]}"))
     if left_out:
         lines.append(f"{', '.join(left_out)} in the summary")
+    lines += [_inert(f"note: {note}") for note in found.notes[:MOST_ANNOTATIONS]]
+    if len(found.notes) > MOST_ANNOTATIONS:
+        lines.append(f"{counted(len(found.notes) - MOST_ANNOTATIONS, 'more note')} in the summary")
     lines.append(_inert(f"traceview check-dispatch: {found.verdict}: {found.summary}"))
     return "\n".join(lines) + "\n"
 

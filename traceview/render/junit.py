@@ -78,6 +78,7 @@ def _properties(found: Outcome) -> Iterator[tuple[str, str]]:
     yield "verdict", found.verdict
     yield "summary", shortened(found.summary)
     yield from ((name or "trust", shortened(value)) for name, value in conditions(found.trace, found.imported))
+    yield from (("note", shortened(note)) for note in found.notes)
 
 
 def _cases(found: Outcome) -> Iterator[_Case]:

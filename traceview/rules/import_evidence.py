@@ -8,7 +8,7 @@ from traceview.findings import Confidence, Finding, Severity
 from traceview.timeline import Trust
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from traceview.rules.base import Facts
 
@@ -17,6 +17,7 @@ RULE_OF_NOTE: Final = {
     "work-without-launch": "TV902",
     "device-lane-without-process": "TV902",
     "truncated": "TV903",
+    "damaged": "TV903",
     "unreadable-events": "TV903",
     "file-unreadable": "TV903",
     "cupti-range-profiler": "TV904",
@@ -36,8 +37,15 @@ def rule_of_note(kind: str) -> str:
     return RULE_OF_NOTE.get(kind, "TV904" if kind.startswith(PROFILER) else ANY_OTHER)
 
 
-def note_findings(facts: Facts, code: str, *, fix: str, false_alarm_if: str) -> Iterator[Finding]:
-    """One warning for each remark of a rule that leaves the trace with less than full trust."""
+def note_findings(facts: Facts, code: str, *, fix: str | Mapping[str, str], false_alarm_if: str) -> Iterator[Finding]:
+    """One warning for each remark of a rule that leaves the trace with less than full trust.
+
+    Args:
+        facts: The trace.
+        code: The rule.
+        fix: What to do; by kind of remark, with ``""`` for every other kind.
+        false_alarm_if: When it is wrong.
+    """
     for note in facts.timeline.report.notes:
         if rule_of_note(note.kind) == code and note.trust is not Trust.GOOD:
             yield Finding(
@@ -48,6 +56,6 @@ def note_findings(facts: Facts, code: str, *, fix: str, false_alarm_if: str) -> 
                 evidence=(f"import remark {note.kind}, trust {note.trust.value}",),
                 cost_ns=None,
                 confidence=Confidence.MEASURED,
-                fix=fix,
+                fix=fix if isinstance(fix, str) else fix.get(note.kind, fix[""]),
                 false_alarm_if=false_alarm_if,
             )

@@ -1,7 +1,7 @@
 """The file is cut, or parts of it could not be read.
 
 What it finds
-    A file that ends before its own end, and events, times or whole files that were lost while reading.
+    A file that ends before its own end or is damaged, and events, times or whole files that were lost while reading.
 
 Why it costs
     Nothing by itself: whatever is missing is missing from every total.
@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from traceview.count_words import count_words
 from traceview.findings import Confidence, Finding, Severity
 
 if TYPE_CHECKING:
@@ -44,14 +45,16 @@ def check(facts: Facts) -> Iterator[Finding]:
     if not report.truncated and not lost:
         return
     total = sum(count.n for count in lost.values())
-    what = "The file ends before its own end" if report.truncated else "Parts of the file could not be read"
+    what = "Parts of the file could not be used"
+    if report.truncated:
+        what = "The file is damaged" if report.damaged else "The file ends before its own end"
     yield Finding(
         code=CODE,
         severity=Severity.WARNING,
         title=f"{what}; {total:,} piece{'s were' if total != 1 else ' was'} lost" if total else what,
         where="the recording",
         evidence=tuple(
-            f"{count.n:,} × {kind}" + (f", first: {count.example[:120]}" if count.example else "")
+            f"{count_words(kind)}: {count.n:,}" + (f", first: {count.example[:120]}" if count.example else "")
             for kind, count in sorted(lost.items())
         ),
         cost_ns=None,

@@ -79,7 +79,14 @@ def stage_patterns(given: Iterable[str] | Mapping[str, str]) -> tuple[StagePatte
 
 def _split(text: str) -> tuple[str, str]:
     stage, equals, pattern = text.partition("=")
-    return (stage, pattern) if equals else ("", text)
+    if not equals:
+        raise UsageError(
+            "bad-stage-pattern",
+            where=f"stage {text.strip()[:60]!r}",
+            why="there is no = between the name of the stage and its pattern.",
+            next_step="Write it as NAME=REGEX, e.g. 'denoise=transformer|dit'.",
+        )
+    return stage, pattern
 
 
 def find(tree: HostTree, patterns: Sequence[StagePattern]) -> tuple[pl.DataFrame, tuple[str, ...]]:
