@@ -125,10 +125,13 @@ def stage_table(
     cut = partition(staging, steps.steady)
     busy, idle = cut.busy.sum(axis=1), cut.idle.sum(axis=1)
     wall = int(cut.walls.sum())
-    table = None if staging.why_none else _table(staging, steps, cut)
+    why_none = staging.why_none
+    table = None if why_none else _table(staging, steps, cut)
+    if table is not None and not table.height:
+        table, why_none = None, "; ".join(("no stage of the trace takes time in the counted steps", *staging.notes))
     notes = [*staging.notes, *steps.notes]
-    if staging.why_none:
-        notes.insert(0, f"no stage is known: {staging.why_none}")
+    if why_none:
+        notes.insert(0, f"no stage is known: {why_none}")
     elif wall and (busy[-1] + idle[-1]) > WEAK_SHARE * wall:
         share = (busy[-1] + idle[-1]) / wall
         notes.append(f"{100 * share:.1f} % of the time is in no stage: mark the rest to learn more")
@@ -137,7 +140,7 @@ def stage_table(
         wall_ns=wall,
         unattributed_busy_ns=int(busy[-1]),
         unattributed_idle_ns=int(idle[-1]),
-        sources=tuple(source.value for source in staging.sources),
+        sources=() if table is None else tuple(source.value for source in staging.sources),
         steps=steps,
         counted=len(set(cut.steps.tolist())),
         devices=len({device for device in cut.devices if device is not None}),

@@ -185,6 +185,10 @@ def _whole(timeline: Timeline) -> pl.DataFrame:
 _TOLD: Final = ("phase", "requests", "prefill_tokens", "decode_tokens")
 
 
+def _sum(first: int | None, second: int | None) -> int | None:
+    return None if first is None or second is None else first + second
+
+
 def _described(rows: pl.DataFrame, read: dict[str, RangeName]) -> pl.DataFrame:
     rows = rows.sort("process", "start_ns")
     counts = [dict(read[name].counts or {}) if name in read else {} for name in rows["name"]]
@@ -193,8 +197,7 @@ def _described(rows: pl.DataFrame, read: dict[str, RangeName]) -> pl.DataFrame:
         for name in rows["name"]
     ]
     requests = [
-        one.get("requests", one["prefill_requests"] + one["decode_requests"] if "prefill_requests" in one else None)
-        for one in counts
+        one.get("requests", _sum(one.get("prefill_requests"), one.get("decode_requests"))) for one in counts
     ]
     numbers = rows["number"].to_list() if "number" in rows.columns else [one.get("index") for one in counts]
     counted = rows.with_columns(at=pl.int_range(pl.len()).over("process"))["at"].to_list()
