@@ -13,6 +13,7 @@ from traceview import intervals
 from traceview.amdahl import speedup, speedup_by
 from traceview.floors import work_floors
 from traceview.partition import Partition, partition
+from traceview.quantities import percent
 from traceview.schema import Column, FrameSchema
 from traceview.stage_repeats import call_times
 from traceview.stages import Staging, assign_stages
@@ -42,7 +43,7 @@ STAGES: Final = FrameSchema(
         Column("share", pl.Float64, "", "`wall_ns` over the wall time of the steps"),
         Column("share_of_attributed", pl.Float64, "", "`wall_ns` over the time that is in some stage"),
         Column("repeats", pl.String, "", "what the percentiles are over: `steps` or `calls`", nullable=True),
-        Column("p50_ns", pl.Float64, "ns", "median wall time per step, or device time per call", nullable=True),
+        Column("p50_ns", pl.Float64, "ns", "median wall time per step in which it takes any, or device time per call", nullable=True),
         Column("p99_ns", pl.Float64, "ns", "99th percentile of the same", nullable=True),
         Column("kernels", pl.Int64, "", "pieces of device work in the steps"),
         Column("launches", pl.Int64, "", "host calls that launched them"),
@@ -133,8 +134,8 @@ def stage_table(
     if why_none:
         notes.insert(0, f"no stage is known: {why_none}")
     elif wall and (busy[-1] + idle[-1]) > WEAK_SHARE * wall:
-        share = (busy[-1] + idle[-1]) / wall
-        notes.append(f"{100 * share:.1f} % of the time is in no stage: mark the rest to learn more")
+        share = percent(float(busy[-1] + idle[-1]) / wall)
+        notes.append(f"{share} of the time is in no stage: mark the rest to learn more")
     return StageTable(
         stages=table,
         wall_ns=wall,
@@ -254,10 +255,13 @@ def _union_ns(work: pl.DataFrame) -> int:
 def _repeats(
     wall: NDArray[np.int64], cut: Partition, calls: NDArray[np.int64] | None
 ) -> tuple[float | None, float | None, str | None]:
-    """Median and 99th percentile: per step where there are enough of them, else per call of the stage."""
+    """Median and 99th percentile: per step where there are enough of them, else per call of the stage.
+
+    Steps without the stage say nothing about how long it takes, so they do not count.
+    """
     if len(set(cut.steps.tolist())) >= LEAST_STEPS:
-        p50, p99 = percentiles(wall, (50, 99))
-        return p50, p99, "steps"
+        p50, p99 = percentiles(wall[wall > 0], (50, 99))
+        return p50, p99, None if p50 is None else "steps"
     if calls is not None and len(calls) >= LEAST_STEPS:
         p50, p99 = percentiles(calls, (50, 99))
         return p50, p99, "calls"

@@ -100,8 +100,7 @@ class StepTimes:
 
 def find_steps(timeline: Timeline) -> StepTable:
     """Find the steps of a linked timeline; without any mark the whole trace is one."""
-    source, ranges = step_marks.find(timeline)
-    notes: list[str] = []
+    source, ranges, notes = step_marks.find(timeline)
     if source is StepSource.WHOLE:
         notes.append("the trace has no step marks, so all of it is taken as one step")
     device = _device_windows(timeline, ranges, source)

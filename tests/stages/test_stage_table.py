@@ -219,3 +219,13 @@ def test_a_thread_whose_events_last_no_time_is_not_autograds():
         *(annotation(f"ProfilerStep#{at}", 10 * at, 10 * at) for at in range(3)), launch(1, 1), kernel("a", 2, 6, 1)
     )
     assert (found, table.stages, table.sources) == ({}, None, ())
+
+
+def test_percentiles_are_over_the_steps_in_which_a_stage_takes_time():
+    """Five steps of 10 us; `often` takes 2, 4 and 6 us of three of them, `rare` 3 us of two."""
+    events = [annotation(f"ProfilerStep#{at}", 10 * at, 10 * at + 10) for at in range(5)]
+    events += [annotation("often", 10 * at + 1, 10 * at + 1 + us) for at, us in ((1, 2), (2, 4), (4, 6))]
+    events += [annotation("rare", 10 * at + 1, 10 * at + 4) for at in (0, 3)]
+    found, _ = rows(*events)
+    assert (found["often"]["p50_ns"], found["often"]["repeats"]) == (4_000, "steps")
+    assert (found["rare"]["p50_ns"], found["rare"]["p99_ns"], found["rare"]["repeats"]) == (None, None, None)

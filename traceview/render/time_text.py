@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final, TextIO
 from traceview.accounting import Part
 from traceview.render.conditions import conditions, write_conditions, write_remarks
 from traceview.render.grids import Grid, print_markdown, write_grid
+from traceview.render.markdown import MOST_CELL
+from traceview.render.names import stage_name
 from traceview.render.notes import notes_grid
 from traceview.render.page import Column, Page
 from traceview.render.time_tables import (
@@ -80,13 +82,17 @@ def stage_sentence(table: StageTable) -> str:
     if table.stages is None or not table.wall_ns:
         return "No stage is known."
     top = table.stages.filter(table.stages["depth"] == 0).head(1).row(0, named=True)
+    lead = "Longest stage"
     # Where one stage is nearly everything, its parts are what can be told apart.
     if top["share"] > _NEARLY_ALL:
         parts = table.stages.filter(
             (table.stages["depth"] == 1) & table.stages["stage"].str.starts_with(f"{top['stage']}/")
         )
-        top = parts.row(0, named=True) if parts.height else top
-    text = f"Longest stage: {top['stage']}, {percent(top['share'])} of the time"
+        if parts.height:
+            lead = f"{stage_name(top['stage'])} takes {percent(top['share'])} of the time; its longest part"
+            top = parts.row(0, named=True)
+    part = top["stage"] if lead == "Longest stage" else top["stage"].split("/", 1)[1]
+    text = f"{lead}: {stage_name(part)}, {percent(top['share'])} of the time"
     text += f" (busy {duration(top['device_busy_ns'])}, idle {duration(top['idle_ns'])})" if table.devices else ""
     if top["share"] <= _NEARLY_ALL and top["speedup_if_removed"] is not None:
         text += f"; without it the whole is at most {times(top['speedup_if_removed'])} as fast"
@@ -104,7 +110,7 @@ def idle_sentence(table: StageTable) -> str | None:
     longest = table.stages.filter(table.stages["depth"] == 0)["stage"]
     if idle < _MUCH_IDLE * table.wall_ns or held * 2 < idle or top["stage"][0] == longest[0]:
         return None
-    return f"Most of the idle time passes in {top['stage'][0]}: {percent(held / table.wall_ns)} of the time."
+    return f"Most of the idle time passes in {stage_name(top['stage'][0])}: {percent(held / table.wall_ns)} of the time."
 
 
 def write_steps(result: StepReport, steps: Sequence[Step], page: Page) -> None:
@@ -167,7 +173,7 @@ def _dispatch_grid(result: StageReport) -> Grid | None:
     for stage in own[:5]:
         for one in result.dispatches.get(stage, ())[:3]:
             what = f"{one.family}/{one.implementation}" if one.implementation else one.family
-            rows.append([stage, what, f"{one.count:,}", duration(one.device_ns), one.op or "op not recorded"])
+            rows.append([stage_name(stage, MOST_CELL), what, f"{one.count:,}", duration(one.device_ns), one.op or "op not recorded"])
     if not rows:
         return None
     columns = (Column("stage", name=True), Column("ran"), Column("count", number=True), Column("device", number=True))
