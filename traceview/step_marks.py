@@ -199,9 +199,7 @@ def _described(rows: pl.DataFrame, read: dict[str, RangeName]) -> pl.DataFrame:
         read[name].stage or None if name in read and read[name].kind is RangeKind.PHASE else None
         for name in rows["name"]
     ]
-    requests = [
-        one.get("requests", _sum(one.get("prefill_requests"), one.get("decode_requests"))) for one in counts
-    ]
+    requests = [one.get("requests", _sum(one.get("prefill_requests"), one.get("decode_requests"))) for one in counts]
     numbers = rows["number"].to_list() if "number" in rows.columns else [one.get("index") for one in counts]
     counted = rows.with_columns(at=pl.int_range(pl.len()).over("process"))["at"].to_list()
     return pl.DataFrame(

@@ -55,9 +55,7 @@ def one_thread(steps: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
         if own["thread"].n_unique() < 2 or not _overlaps(own.sort("start_ns", "id")):
             kept.append(own)
             continue
-        held = own.group_by("thread").agg(
-            count=pl.len(), ns=pl.col("dur_ns").sum(), first=pl.col("start_ns").min()
-        )
+        held = own.group_by("thread").agg(count=pl.len(), ns=pl.col("dur_ns").sum(), first=pl.col("start_ns").min())
         held = held.sort("count", "ns", "first", "thread", descending=[True, True, False, False])
         kept.append(own.filter(pl.col("thread") == held["thread"][0]))
         threads += held.height - 1
@@ -80,9 +78,9 @@ def overlapping(steps: pl.DataFrame) -> list[str]:
     count = sum(_overlaps(own.sort("start_ns", "id")) for _, own in steps.group_by("process"))
     if not count:
         return []
-    begin = "step begins" if count == 1 else "steps begin"
+    begin = "begins" if count == 1 else "begin"
     return [
-        f"{count:,} of {steps.height:,} {begin} before the one before has ended: the time that they share counts for "
+        f"{count:,} of {steps.height:,} steps {begin} before the one before has ended: the time that they share counts for "
         "the earlier one, so the lengths are doubtful"
     ]
 
@@ -90,6 +88,7 @@ def overlapping(steps: pl.DataFrame) -> list[str]:
 def _overlaps(own: pl.DataFrame) -> int:
     """How many ranges begin noticeably before an earlier one ends; by start."""
     end = pl.col("start_ns") + pl.col("dur_ns")
-    shared = pl.min_horizontal(end, end.cum_max().shift(1)) - pl.col("start_ns")
+    before = end.cum_max().shift(1).fill_null(pl.col("start_ns"))
+    shared = pl.min_horizontal(end, before) - pl.col("start_ns")
     shorter = pl.min_horizontal("dur_ns", pl.col("dur_ns").shift(1))
-    return own.select(((shared > 0) & (shared > _NOTICEABLE * shorter)).fill_null(value=False).sum()).item()
+    return int(own.select(((shared > 0) & (shared > _NOTICEABLE * shorter)).sum()).item())

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from traceview import step_marks
+from traceview import intervals, step_marks
+from traceview.quantities import percent
 from traceview.schema import Column, FrameSchema
 from traceview.step_marks import StepSource
 from traceview.warm_up import mark_warm_up
@@ -46,6 +47,9 @@ STEPS: Final = FrameSchema(
     ),
 )
 """What :func:`find_steps` returns."""
+
+_NOTICEABLE: Final = 0.01
+"""Device work in no step is said if it is at least this part of the device time."""
 
 LEAST_STEPS: Final = 3
 """Fewer steady steps than this have no percentiles."""
@@ -102,11 +106,16 @@ def find_steps(timeline: Timeline) -> StepTable:
     """Find the steps of a linked timeline; without any mark the whole trace is one."""
     source, ranges, notes = step_marks.find(timeline)
     if source is StepSource.WHOLE:
-        notes.append("the trace has no step marks, so all of it is taken as one step")
+        notes.append(
+            "the trace has no step marks, so all of it is taken as one step"
+            if ranges.height
+            else "the trace holds no op, call, annotation or device work, so there is no step"
+        )
     device = _device_windows(timeline, ranges, source)
     steps = _windows(timeline, ranges.join(device, on="id", how="left", maintain_order="left"), source, notes)
     steps = mark_warm_up(timeline, steps)
     notes += step_marks.several_iterations(timeline, source, ranges)
+    notes += _outside(timeline, steps)
     frame = steps.select(
         *("process", "number", "name", "phase", "requests", "prefill_tokens", "decode_tokens"),
         *("start_ns", "end_ns", "host_start_ns", "host_end_ns", "warmup", "why"),
@@ -165,6 +174,20 @@ def _device_windows(timeline: Timeline, ranges: pl.DataFrame, source: StepSource
         .agg(first_ns=pl.col("start_ns").min(), last_ns=pl.col("end_ns").max())
         .cast(schema)  # type: ignore[arg-type]
     )
+
+
+def _outside(timeline: Timeline, steps: pl.DataFrame) -> list[str]:
+    """A remark on device work that runs in no step, if it is more than a little."""
+    work = timeline.device_work
+    starts, lengths = work["start_ns"].to_numpy(), work["dur_ns"].to_numpy()
+    windows = intervals.merge(steps["start_ns"].to_numpy(), steps["end_ns"].to_numpy())
+    outside = intervals.covered(starts, starts + np.maximum(lengths, 1), windows) == 0
+    left, whole = int(lengths[outside].sum()), int(lengths.sum())
+    if not whole or left < _NOTICEABLE * whole:
+        return []
+    pieces = int(outside.sum())
+    runs = "piece of device work runs" if pieces == 1 else "pieces of device work run"
+    return [f"{pieces:,} {runs} in no step: {percent(left / whole)} of the device time is not looked at here"]
 
 
 def _windows(timeline: Timeline, ranges: pl.DataFrame, source: StepSource, notes: list[str]) -> pl.DataFrame:

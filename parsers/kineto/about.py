@@ -23,7 +23,9 @@ SAFE_KEYS: Final = (
 )  # fmt: skip
 """Top-level keys that describe conditions. Everything else (host, user, job, environment) is never taken."""
 
-_DROPPED: Final = re.compile(r"Record counts: Out-of-range = (?P<out>[0-9]+), .*?CUPTI stopped early\? = (?P<stopped>[0-9]+)")
+_DROPPED: Final = re.compile(
+    r"Record counts: Out-of-range = (?P<out>[0-9]+), .*?CUPTI stopped early\? = (?P<stopped>[0-9]+)"
+)
 _BUFFER_FULL: Final = re.compile(r"dropped|buffer (is )?full|ran out of", re.IGNORECASE)
 
 

@@ -74,7 +74,10 @@ def test_the_headline_calls_only_the_longest_the_longest(tmp_path, run):
     for step in range(3):
         start = 1000 * step
         events += [annotation(f"ProfilerStep#{step}", start, 1000), annotation("traceview.stage:model", start + 5, 990)]
-        events += [annotation("traceview.stage:body", start + 10, 800), annotation("traceview.stage:head", start + 820, 90)]
+        events += [
+            annotation("traceview.stage:body", start + 10, 800),
+            annotation("traceview.stage:head", start + 820, 90),
+        ]
     path = tmp_path / "trace.json"
     path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
     out = " ".join(run("stages", path).out.split())

@@ -43,11 +43,20 @@ _WORDS: Final = {
 }
 
 
-def step_sentence(steps: StepTimeline) -> str:
-    """How long a step takes and what it goes to, largest first."""
+def step_sentence(steps: StepTimeline, *, without_device: str = "; no device work is recorded") -> str:
+    """How long a step takes and what it goes to, largest first.
+
+    Args:
+        steps: The steps.
+        without_device: What is added where no device work is recorded.
+    """
     every = steps.times[0] if steps.times else None
     if every is None:
-        return "No step is left to look at."
+        return (
+            "No step is left to look at."
+            if steps.table.steps.height
+            else "No step: nothing that takes time is recorded."
+        )
     whole = steps.table.source is StepSource.WHOLE
     if whole:
         text = f"{duration(_recorded(steps, every))} recorded, no step marks"
@@ -57,7 +66,7 @@ def step_sentence(steps: StepTimeline) -> str:
         text = f"A step takes {duration(round(every.mean_ns))}"
         text += f" (mean of {every.count:,})" if every.count > 1 else " (one step, no statistics)"
     if not steps.devices:
-        return f"{text}; no device work is recorded."
+        return f"{text}{without_device}."
     wall = sum(one.wall_ns for one in steps.devices)
     parts: dict[str, int] = {}
     for one in steps.devices:
@@ -110,7 +119,9 @@ def idle_sentence(table: StageTable) -> str | None:
     longest = table.stages.filter(table.stages["depth"] == 0)["stage"]
     if idle < _MUCH_IDLE * table.wall_ns or held * 2 < idle or top["stage"][0] == longest[0]:
         return None
-    return f"Most of the idle time passes in {stage_name(top['stage'][0])}: {percent(held / table.wall_ns)} of the time."
+    return (
+        f"Most of the idle time passes in {stage_name(top['stage'][0])}: {percent(held / table.wall_ns)} of the time."
+    )
 
 
 def write_steps(result: StepReport, steps: Sequence[Step], page: Page) -> None:
@@ -173,7 +184,15 @@ def _dispatch_grid(result: StageReport) -> Grid | None:
     for stage in own[:5]:
         for one in result.dispatches.get(stage, ())[:3]:
             what = f"{one.family}/{one.implementation}" if one.implementation else one.family
-            rows.append([stage_name(stage, MOST_CELL), what, f"{one.count:,}", duration(one.device_ns), one.op or "op not recorded"])
+            rows.append(
+                [
+                    stage_name(stage, MOST_CELL),
+                    what,
+                    f"{one.count:,}",
+                    duration(one.device_ns),
+                    one.op or "op not recorded",
+                ]
+            )
     if not rows:
         return None
     columns = (Column("stage", name=True), Column("ran"), Column("count", number=True), Column("device", number=True))

@@ -50,11 +50,7 @@ def durations(values_ns: Iterable[int | None], *, short: bool = False) -> tuple[
     # What rounds to nothing is not nothing.
     small = f"<{least:.{digits}f}"
     return unit, [
-        "-"
-        if value is None
-        else small
-        if 0 < abs(value) / size < least / 2
-        else f"{value / size:,.{digits}f}"
+        "-" if value is None else small if 0 < abs(value) / size < least / 2 else f"{value / size:,.{digits}f}"
         for value in values
     ]
 
