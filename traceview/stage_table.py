@@ -16,6 +16,7 @@ from traceview.partition import Partition, partition
 from traceview.quantities import percent
 from traceview.schema import Column, FrameSchema
 from traceview.stage_repeats import call_times
+from traceview.stage_work import StageWork
 from traceview.stages import Staging, assign_stages
 from traceview.steps import LEAST_STEPS, StepTable, find_steps, percentiles
 
@@ -167,33 +168,39 @@ def _table(staging: Staging, steps: StepTable, cut: Partition) -> pl.DataFrame:
     own_wall = (cut.busy + cut.idle).sum(axis=1)
     attributed = total - int(own_wall[-1])
     by_path = dict(zip(cut.stages, own_wall[:-1].tolist(), strict=True))
+    mine = StageWork(work, paths)
+    opened = set(staging.ranges["stage"].unique())
+    on_host = {
+        stage: (count, host_ns)
+        for stage, count, host_ns in ranges.group_by("stage")
+        .agg(count=pl.len(), host_ns=(pl.col("end_ns") - pl.col("start_ns")).sum())
+        .iter_rows()
+    }
     rows = []
     for at, path in enumerate(paths):
-        inside = _in_stage(path)
-        mine = work.filter(inside)
-        these = ranges.filter(pl.col("stage") == path)
+        count, host_ns = on_host.get(path, (0, 0))
         busy_ns, wall_ns = int(busy[at].sum()), int(wall[at].sum())
         p50, p99, repeats = _repeats(wall[at], cut, calls.get(path))
-        saved, known = _saving(mine)
+        saved, known = _saving(*mine.floors(path))
         share = wall_ns / total if total else 0.0
         rows.append(
             {
                 "stage": path,
                 "depth": path.count("/"),
-                "count": these.height if path in set(staging.ranges["stage"]) else None,
+                "count": count if path in opened else None,
                 "wall_ns": wall_ns,
                 "own_wall_ns": by_path.get(path, 0),
                 "device_busy_ns": busy_ns,
                 "idle_ns": wall_ns - busy_ns,
-                "overlapped_ns": max(_union_ns(mine) - busy_ns, 0),
-                "host_ns": int((these["end_ns"] - these["start_ns"]).sum()),
+                "overlapped_ns": max(mine.union_ns(path) - busy_ns, 0),
+                "host_ns": host_ns,
                 "share": share,
                 "share_of_attributed": wall_ns / attributed if attributed else 0.0,
                 "repeats": repeats,
                 "p50_ns": p50,
                 "p99_ns": p99,
-                "kernels": mine.height,
-                "launches": mine["launch_id"].drop_nulls().n_unique(),
+                "kernels": mine.pieces(path),
+                "launches": mine.launches(path),
                 "speedup_if_removed": speedup(share, inf),
                 "speedup_if_2x": speedup(share, 2.0),
                 "speedup_at_floor": None if known is None else speedup_by(total, min(saved, busy_ns)),
@@ -221,10 +228,6 @@ def _inclusive(paths: list[str], stages: tuple[str, ...], table: NDArray[np.int6
     return found
 
 
-def _in_stage(path: str) -> pl.Expr:
-    return (pl.col("stage") == path) | pl.col("stage").str.starts_with(f"{path}/")
-
-
 def _in_steps(ranges: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
     """The ranges that open in the host range of a counted step."""
     spans = steps.select("process", "host_start_ns", "host_end_ns").sort("host_start_ns")
@@ -250,14 +253,6 @@ def _work_in_steps(timeline: Timeline, steps: pl.DataFrame) -> pl.DataFrame:
     return work.filter(pl.Series(intervals.covered(starts, ends, windows) > 0))
 
 
-def _union_ns(work: pl.DataFrame) -> int:
-    total = 0
-    for _, rows in work.group_by("device"):
-        starts = rows["start_ns"].to_numpy()
-        total += intervals.total(starts, starts + rows["dur_ns"].to_numpy())
-    return total
-
-
 def _repeats(
     wall: NDArray[np.int64], cut: Partition, calls: NDArray[np.int64] | None
 ) -> tuple[float | None, float | None, str | None]:
@@ -274,12 +269,11 @@ def _repeats(
     return None, None, None
 
 
-def _saving(work: pl.DataFrame) -> tuple[int, float | None]:
+def _saving(total: int, known: int, floor: int) -> tuple[int, float | None]:
     """What work would save at its floor, ns, and for which part of it that is known; ``None``: for too little."""
-    total, known = int(work["dur_ns"].sum()), int(work["device_ns"].sum())
     if not total or known < LEAST_KNOWN * total:
         return 0, None
-    return known - int(work["floor_ns"].sum()), min(known / total, 1.0)
+    return known - floor, min(known / total, 1.0)
 
 
 def _in_order(frame: pl.DataFrame) -> pl.DataFrame:

@@ -180,7 +180,7 @@ def read_range_name(name: str) -> RangeName:
     """
     name = name.strip()
     if name.startswith(MARK_PREFIX):
-        return RangeName(RangeKind.STAGE, name.removeprefix(MARK_PREFIX).strip(), known=False, family="mark")
+        return RangeName(RangeKind.STAGE, _path(name.removeprefix(MARK_PREFIX)), known=False, family="mark")
     for family, kind, stage, pattern in _table():
         found = pattern.search(name)
         if found:
@@ -192,6 +192,11 @@ def read_range_name(name: str) -> RangeName:
 def is_diffusion_part(name: RangeName) -> bool:
     """The name is used for parts of a diffusion pipeline; one of them alone may mean something else."""
     return name.family == _DIFFUSION
+
+
+def _path(text: str) -> str:
+    """A path of stages without parts that have no name; ``""`` if none has."""
+    return "/".join(part.strip() for part in text.split("/") if part.strip())
 
 
 def _one_level(label: str) -> str:
@@ -219,7 +224,7 @@ def _of_match(family: str, kind: RangeKind, stage: str, found: re.Match[str]) ->
         stage = _by_word(groups["part"]) or groups["part"]
     elif stage == "@label":
         # torchrec writes the parts of `forward` as `forward:part`.
-        stage = "/".join(part.strip() for part in _one_level(groups["part"]).split(":") if part.strip())
+        stage = _path(_one_level(groups["part"]).replace(":", "/"))
     elif stage == "@param":
         kind, stage = _of_param(groups["part"])
     elif stage in _MAPS:
