@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from traceview.errors import TraceviewError
-from traceview.name_numbers import whole_number
+from traceview.name_numbers import read_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -149,7 +149,7 @@ def _records(lines: Any) -> Iterator[tuple[int | None, dict[str, Any], str] | No
         if isinstance(value, dict):
             current = value
             stated = value.get("rank", found["rank"])
-            rank = whole_number(stated if isinstance(stated, str) else json.dumps(stated))
+            rank = read_number(stated if isinstance(stated, str) else json.dumps(stated))
     if current is not None:
         yield rank, current, "".join(payload)
 

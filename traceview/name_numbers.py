@@ -8,7 +8,7 @@ MOST: Final = 10**15
 """Larger numbers count nothing in a program; sums of a few below it fit every integer column."""
 
 
-def whole_number(text: str | None, most: int = MOST) -> int | None:
+def read_number(text: str | None, most: int = MOST) -> int | None:
     """The number that ASCII digits write; ``None`` for any other text, and for one above ``most``.
 
     Args:

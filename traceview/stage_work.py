@@ -1,5 +1,7 @@
-"""The device work of each stage with all its parts, as stretches of one sorted table: thousands of stages cost no more
-than a few."""
+"""The device work of each stage with all its parts.
+
+It is kept as stretches of one sorted table, so that thousands of stages cost no more than a few.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,7 @@ class StageWork:
     def pieces(self, path: str) -> int:
         """How many pieces of device work it has."""
         mine = self._of(path)
-        return mine.stop - mine.start
+        return int(mine.stop - mine.start)
 
     def launches(self, path: str) -> int:
         """How many host calls launched them."""

@@ -63,9 +63,9 @@ def one_thread(steps: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
     if not left_out:
         return steps, []
     who = "another thread marks" if threads == 1 else f"{threads:,} other threads mark"
+    lost = f"{left_out:,} of {steps.height:,} ranges are left out"
     return pl.concat(kept), [
-        f"{who} steps at the same time: {left_out:,} of {steps.height:,} ranges are left out, the thread of each "
-        "process that marks most steps counts"
+        f"{who} steps at the same time: {lost}, the thread of each process that marks most steps counts"
     ]
 
 
@@ -79,10 +79,8 @@ def overlapping(steps: pl.DataFrame) -> list[str]:
     if not count:
         return []
     begin = "begins" if count == 1 else "begin"
-    return [
-        f"{count:,} of {steps.height:,} steps {begin} before the one before has ended: the time that they share counts for "
-        "the earlier one, so the lengths are doubtful"
-    ]
+    early = f"{count:,} of {steps.height:,} steps {begin} before the one before has ended"
+    return [f"{early}: the time that they share counts for the earlier one, so the lengths are doubtful"]
 
 
 def _overlaps(own: pl.DataFrame) -> int:

@@ -9,7 +9,7 @@ reproduce. Steps of one process never overlap.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import polars as pl
@@ -50,6 +50,8 @@ STEPS: Final = FrameSchema(
 
 _NOTICEABLE: Final = 0.01
 """Device work in no step is said if it is at least this part of the device time."""
+
+_MOST_NAME: Final = 60
 
 LEAST_STEPS: Final = 3
 """Fewer steady steps than this have no percentiles."""
@@ -176,6 +178,15 @@ def _device_windows(timeline: Timeline, ranges: pl.DataFrame, source: StepSource
     )
 
 
+def _begins_late(first: dict[str, Any], before: int) -> list[str]:
+    """A remark on a first step whose range opens while work of before the recording still runs."""
+    late = min(before, first["host_end_ns"]) - first["host_start_ns"]
+    if late < _NOTICEABLE * (first["host_end_ns"] - first["host_start_ns"]) or late <= 0:
+        return []
+    begins = f"{first['name'][:_MOST_NAME]} begins {late / 1e6:.3f} ms after its host range opens"
+    return [f"{begins}: until then the device runs work whose launch is not in the file, which is no part of this step"]
+
+
 def _outside(timeline: Timeline, steps: pl.DataFrame) -> list[str]:
     """A remark on device work that runs in no step, if it is more than a little."""
     work = timeline.device_work
@@ -205,6 +216,7 @@ def _windows(timeline: Timeline, ranges: pl.DataFrame, source: StepSource, notes
             # Work of an earlier step that still runs is not this step's time.
             earlier = orphans.filter((pl.col("process") == process) & (pl.col("end_ns") <= first[0]))["end_ns"]
             before = max(before, int(earlier.max() or -1))  # type: ignore[arg-type]
+            notes += _begins_late(own.row(0, named=True), before)
         for row in own.iter_rows(named=True):
             start, end = max(row["host_start_ns"], before), max(row["host_end_ns"], before)
             if row["last_ns"] is not None:

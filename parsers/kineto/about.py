@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from traceview import schema
-from traceview.name_numbers import whole_number
+from traceview.name_numbers import read_number
 from traceview.timeline import Note, RunInfo, Trust
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def notes(head: Mapping[str, Any]) -> list[Note]:
     found = []
     for line in _log_lines(head.get("INFO")):
         match = _DROPPED.search(line)
-        out = whole_number(match["out"]) if match else None
+        out = read_number(match["out"]) if match else None
         if out:
             found.append(
                 Note(

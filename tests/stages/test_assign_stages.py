@@ -285,3 +285,10 @@ def test_many_marks_that_are_only_numbers_keep_them():
     """More names than a program has stages lose the number at their end, unless nothing else is left."""
     staging = assign_stages(timeline(*(annotation(f"traceview.stage:{at}", 10 * at, 10 * at + 5) for at in range(40))))
     assert staging.ranges["stage"].n_unique() == 40
+
+
+def test_a_slash_in_a_name_stands_between_no_stages():
+    events = [annotation("http://model", 0, 5), *work(1, 1, "a", 10)]
+    assert stages(*events) == ({"a": "http:||model"}, ["annotation"])
+    assert matches("http:||model", "http:||model")
+    assert stages(*events, given=["outer/inner=http://model"]) == ({"a": "outer/inner"}, ["pattern"])

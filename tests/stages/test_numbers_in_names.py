@@ -6,7 +6,7 @@ import pytest
 
 from authored_timeline import host, kernel, launch, timeline
 from traceview.knowledge.range_names import RangeKind, read_range_name
-from traceview.name_numbers import MOST, whole_number
+from traceview.name_numbers import MOST, read_number
 from traceview.recompile_report import recompile_report
 from traceview.step_marks import StepSource
 from traceview.steps import STEPS, find_steps
@@ -21,7 +21,7 @@ HUGE = "9" * 5_000
     + [(text, None) for text in ("", "-3", "²", "١٢", "1_0", "1.0", " 1")],
 )
 def test_a_whole_number_is_one_that_a_program_can_count_to(text, number):
-    assert whole_number(text) == number
+    assert read_number(text) == number
 
 
 @pytest.mark.parametrize("number", ["9" * 23, str(2**63 - 1), str(2**31), HUGE])

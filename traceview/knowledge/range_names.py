@@ -12,7 +12,7 @@ from enum import StrEnum
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Final
 
-from traceview.name_numbers import whole_number
+from traceview.name_numbers import read_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -233,7 +233,7 @@ def _of_match(family: str, kind: RangeKind, stage: str, found: re.Match[str]) ->
 
 
 def _tokens(phase: str, text: str) -> dict[str, int]:
-    number = whole_number(text)
+    number = read_number(text)
     return {} if number is None else {f"{phase}_tokens": number}
 
 
@@ -258,7 +258,7 @@ _COUNTED: Final = {
 
 
 def _counts(groups: Mapping[str, str]) -> dict[str, int]:
-    read = {_COUNTED[key]: whole_number(value) for key, value in groups.items() if key in _COUNTED}
+    read = {_COUNTED[key]: read_number(value) for key, value in groups.items() if key in _COUNTED}
     return {key: number for key, number in read.items() if number is not None}
 
 
