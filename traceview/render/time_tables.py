@@ -282,8 +282,8 @@ def _stage_remarks(table: StageTable, shown: int, columns: Collection[str]) -> l
     repeats = set(stages["repeats"].drop_nulls()) if "p50" in columns else set()
     if "steps" in repeats:
         remarks.append(
-            "p50, p99: of the wall time of the stage in a step, over the steps in which it takes any; fewer than 3 have "
-            "none."
+            "p50, p99: of the wall time of the stage in a step, over the steps in which it takes any; fewer than 3 "
+            "have none."
         )
     if "calls" in repeats:
         remarks.append(
