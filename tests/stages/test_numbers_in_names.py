@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 
 from authored_timeline import host, kernel, launch, timeline
+from traceview.compile_log import read_compile_log
 from traceview.knowledge.range_names import RangeKind, read_range_name
 from traceview.name_numbers import MOST, read_number
+from traceview.parsers.kineto.about import notes
+from traceview.parsers.xprof.lanes import Owner, place_of
 from traceview.recompile_report import recompile_report
 from traceview.step_marks import StepSource
 from traceview.steps import STEPS, find_steps
@@ -74,3 +77,32 @@ def test_phases_are_told_by_requests_however_many():
 @pytest.mark.parametrize("name", ["ProfilerStep#١٢", "ProfilerStep#²", "iteration_١٢"])
 def test_only_ascii_digits_count(name):
     assert read_range_name(name).kind is not RangeKind.STEP
+
+
+@pytest.mark.parametrize("rank", [HUGE, "٣"])
+def test_a_rank_that_is_no_number_is_not_recorded(rank, tmp_path):
+    log = tmp_path / "log"
+    log.write_text(
+        f'V1130 10:00:00.000000 1 torch/_dynamo/x.py:1] [rank{rank}]: {{"compilation_metrics": {{}}, "rank": "{rank}", '
+        '"frame_id": 0, "frame_compile_id": 0, "attempt": 0}\n'
+    )
+    read_compile_log(log)
+
+
+@pytest.mark.parametrize(
+    ("line", "kinds"),
+    [
+        ("Record counts: Out-of-range = 3, Blocklisted = 0, CUPTI stopped early? = 1", {"profiler-out-of-range", "profiler-stopped-early"}),
+        ("Record counts: Out-of-range = 0, Blocklisted = 0, CUPTI stopped early? = 0", set()),
+        (f"Record counts: Out-of-range = {HUGE}, Blocklisted = 0, CUPTI stopped early? = 0", set()),
+    ],
+)  # fmt: skip
+def test_counts_in_the_log_of_the_profiler(line, kinds):
+    assert {note.kind for note in notes({"INFO": [line]})} == kinds
+
+
+@pytest.mark.parametrize("number", [HUGE, "9" * 30, "٣"])
+def test_planes_and_lines_of_a_profile_may_have_any_number(number):
+    assert place_of(f"/device:GPU:{number}").owner is Owner.OTHER
+    assert place_of(f"/device:TPU:{number}").owner is Owner.OTHER
+    assert place_of("/device:TPU:1").ordinal == 1
