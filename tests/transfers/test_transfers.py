@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import polars as pl
+import pytest
 
 from authored_timeline import Event, host, kernel, launch, op, timeline
 from traceview.allocations import ALLOCATIONS, allocations
@@ -96,6 +97,13 @@ def test_copies_of_ops_count_only_without_a_device():
     (row,) = answer(timeline(*made)).to_dicts()
     assert (row["kind"], row["bytes"], row["op"]) == ("HtoH", 4 * 512 * 512, "aten::_to_copy")
     assert answer(timeline(*made, launch(5, 1), kernel("k", 6, 7, 1))).height == 0
+
+
+@pytest.mark.parametrize("dims", [[10**30, 4], [2**62, 2**62], [-1, 5], ["x"]])
+def test_shapes_that_no_memory_holds_have_no_size(dims):
+    made = op("aten::copy_", 2, 18, dims=[dims, dims, []], dtypes=["float", "float", "Scalar"])
+    (row,) = answer(timeline(made)).to_dicts()
+    assert row["bytes"] is None
 
 
 def test_allocator_calls_and_reserved_memory():
