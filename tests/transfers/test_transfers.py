@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 import polars as pl
+import pytest
 
 from authored_timeline import Event, host, kernel, launch, op, timeline
 from traceview.allocations import ALLOCATIONS, allocations
