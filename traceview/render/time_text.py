@@ -106,7 +106,12 @@ def stage_sentence(table: StageTable) -> str:
     if top["share"] <= _NEARLY_ALL and top["speedup_if_removed"] is not None:
         text += f"; without it the whole is at most {times(top['speedup_if_removed'])} as fast"
     unknown = table.unattributed_ns / table.wall_ns
-    return f"{text}. In no stage: {percent(unknown)}."
+    text += f". In no stage: {percent(unknown)}"
+    among = top["share_of_attributed"]
+    # What a host-only recording leaves unmarked is often no part of the program at all.
+    if unknown and not table.devices and lead == "Longest stage" and 0 < among < 1:
+        text += f"; of the rest it takes {percent(among)}, and that is at most {times(1 / (1 - among))} as fast without"
+    return f"{text}."
 
 
 def idle_sentence(table: StageTable) -> str | None:
