@@ -203,7 +203,7 @@ def missing_notes(about: About, heights: dict[str, int]) -> list[Note]:
         about: Facts of the export.
         heights: Number of events by table.
     """
-    work = sum(heights.get(name, 0) for name in (t.KERNEL, t.MEMCPY, t.MEMSET, t.GRAPH_TRACE))
+    work = sum(heights.get(name, 0) for name in t.WORK_TABLES)
     calls, ranges = heights.get(t.RUNTIME, 0), heights.get(t.NVTX, 0)
     traced = about.captured
     notes = []

@@ -39,6 +39,9 @@ EVENT_TABLES: Final = (
 )  # fmt: skip
 """The tables whose rows become events. Waits come after the work, which says what devices a process used."""
 
+WORK_TABLES: Final = (KERNEL, MEMCPY, MEMSET, GRAPH_TRACE)
+"""The tables whose rows keep a device busy."""
+
 MARKS: Final = frozenset(
     {STRINGS, "META_DATA_EXPORT", "EXPORT_META_DATA", "META_DATA_CAPTURE", "TARGET_INFO_SYSTEM_ENV", NVTX}
 )

@@ -30,6 +30,7 @@ from traceview.expectations.vocabulary import FAMILIES
 from traceview.expectations.words import calls, time
 from traceview.kernels import Family
 from traceview.launches import graph_replays
+from traceview.losses import WORK_LOST, WORK_MAY_BE_LOST
 from traceview.quantities import percent
 from traceview.rules.device_work import union_ns
 from traceview.stages import matches
@@ -151,6 +152,11 @@ def incomplete(timeline: Timeline) -> str | None:
     report = timeline.report
     if report.truncated:
         return "the file is cut off, and the missing part could hold a counter-example"
+    lost = [note for note in report.notes if note.kind in (WORK_LOST, WORK_MAY_BE_LOST)]
+    if lost:
+        # The surest first: what certainly was device work outweighs what may have been.
+        text = min(lost, key=lambda note: note.kind != WORK_LOST).text
+        return f"{text[0].lower()}{text[1:].rstrip('.')}, and what is missing could hold a counter-example"
     if report.trust is Trust.POOR:
         return "the import lost too much to conclude from what is left (see the import report)"
     replays = graph_replays(timeline.events)
