@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from traceview.errors import UnreadableTraceError
-from traceview.parsers.nsys.tables import EVENT_TABLES, MARKS, completed, empty, newest
+from traceview.parsers.nsys import tables
+from traceview.parsers.nsys.tables import EVENT_TABLES, completed, empty, newest
 from traceview.timeline import Count
 
 if TYPE_CHECKING:
@@ -34,8 +35,8 @@ def is_export(folder: Path) -> bool:
         files = _table_files(folder)
     except OSError:
         return False
-    marks = MARKS.union(EVENT_TABLES)
-    return any(name in marks and _kind_of(path) for name, path in newest_files(files).items())
+    real = {name for name, path in newest_files(files).items() if _kind_of(path)}
+    return tables.is_export(real) or not real.isdisjoint(EVENT_TABLES)
 
 
 def newest_files(files: dict[str, Path]) -> dict[str, Path]:

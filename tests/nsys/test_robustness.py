@@ -267,10 +267,27 @@ def test_a_raw_report_is_exported_once_and_without_private_facts(report, author,
     export.add("META_DATA_CAPTURE", name="PROCESS_0:ENVIRONMENT_VARIABLE", value="HF_TOKEN=secret")
     export.add("META_DATA_EXPORT", name="EXPORT_PARAM_INPUT_PATH", value="/home/jane/secret")
     export.add("TARGET_INFO_SYSTEM_ENV", name="Hostname", value="secret-host")
+    export.tables["ProcessStreams"][0]["filenameId"] = export.string("/home/secret/stdout.log")
     from sample_traces import nsys_authoring
 
     nsys_authoring.COLUMNS.setdefault("ProcessStreams", ("globalPid", "filenameId", "contentId"))
     ready = export.write_sqlite(tmp_path / "ready.db")
+    with sqlite3.connect(ready) as connection:
+        for table in ("PROCESSES", "DIAGNOSTIC_EVENT"):
+            connection.execute(f"DROP TABLE IF EXISTS {table}")
+        connection.execute("CREATE TABLE PROCESSES (globalPid INTEGER, pid INTEGER, name TEXT)")
+        (packed,) = connection.execute("SELECT globalPid FROM CUPTI_ACTIVITY_KIND_KERNEL").fetchone()
+        connection.execute("INSERT INTO PROCESSES VALUES (?, 300, '/home/secret/bin/python3')", (packed,))
+        connection.execute("CREATE TABLE DIAGNOSTIC_EVENT (severity INTEGER, text TEXT)")
+        lost = "/home/secret/x: Not all CUDA events might have been collected at /secret."
+        connection.execute("INSERT INTO DIAGNOSTIC_EVENT VALUES (2, ?)", (lost,))
+        # What a later version may add.
+        connection.execute("CREATE TABLE NEW_INFO (path TEXT)")
+        connection.execute("INSERT INTO NEW_INFO VALUES ('/home/secret')")
+        connection.execute("CREATE VIEW NEW_VIEW AS SELECT 'secret'")
+        connection.execute("ALTER TABLE NVTX_EVENTS ADD COLUMN payload")
+        connection.execute("UPDATE NVTX_EVENTS SET payload = 'secret'")
+    connection.close()
     log = tmp_path / "calls"
     fake_nsys(
         tmp_path / "bin",
@@ -285,6 +302,11 @@ def test_a_raw_report_is_exported_once_and_without_private_facts(report, author,
     assert len(log.read_text().splitlines()) == 1
     (cached,) = (tmp_path / "cache").rglob("*.sqlite")
     assert b"secret" not in cached.read_bytes()
+    again, plain = traceview.load(report), traceview.load(shutil.copy(ready, tmp_path / "plain.sqlite"))
+    assert again.events.equals(plain.events, null_equal=True)
+    assert "python3" in again.processes["name"].to_list()
+    for timeline in (again, plain):
+        assert "profiler-dropped-records" in [note.kind for note in timeline.report.notes]
     assert cached.stat().st_mode & 0o777 == 0o600
 
 
