@@ -14,7 +14,7 @@ import polars as pl
 
 from traceview.errors import UnreadableTraceError
 from traceview.parsers.nsys import adbc, salvage
-from traceview.parsers.nsys.tables import DATABASE_ERRORS, completed, empty, newest
+from traceview.parsers.nsys.tables import DATABASE_ERRORS, EVENT_TABLES, STRINGS, completed, empty, newest
 from traceview.timeline import Count
 
 if TYPE_CHECKING:
@@ -113,12 +113,14 @@ class Database:
     def __init__(self, path: Path, engine: str | None = None) -> None:
         self.path = path
         self.counts: dict[str, Count] = {}
+        self.unread: dict[str, str] = {}
         self._adbc = adbc.AVAILABLE if engine is None else engine == "adbc"
         self._uri = uri_of(path)
         self._decoder = Decoder()
         try:
             self._connection = self._connected()
             self._tables = newest(self._plain_tables())
+            self.unread = self._not_plain()
         except DATABASE_ERRORS as error:
             raise self._refusal(error) from None
         self._columns: dict[str, list[str]] = {}
@@ -145,6 +147,19 @@ class Database:
             for name, sql in rows
             if isinstance(name, str) and isinstance(sql, str) and not sql.upper().startswith("CREATE VIRTUAL")
         ]
+
+    def _not_plain(self) -> dict[str, str]:
+        """Views and virtual tables in the place of a table: whoever wrote them decides what reading them does."""
+        query = "SELECT name, type FROM sqlite_master WHERE type IN ('table', 'view')"
+        names = {name: sort for name, sort in self._connection.execute(query) if isinstance(name, str)}
+        found = {
+            plain: "it is a view" if names[name] == "view" else "it is a virtual table"
+            for plain, name in newest(names).items()
+            if plain in (*EVENT_TABLES, STRINGS) and plain not in self._tables
+        }
+        if found:
+            self.counts["lost-table"] = Count(len(found), ", ".join(sorted(found)))
+        return found
 
     def _refusal(self, error: Exception) -> UnreadableTraceError:
         text = str(error) if isinstance(error, sqlite3.Error) else "its description of tables is damaged"

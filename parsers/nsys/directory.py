@@ -82,6 +82,7 @@ class Directory:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.counts: dict[str, Count] = {}
+        self.unread: dict[str, str] = {}
         self._schemas: dict[str, dict[str, pl.DataType]] = {}
         try:
             self._files = newest_files(_table_files(path))
@@ -119,6 +120,9 @@ class Directory:
         return self._schemas[table]
 
     def _lost(self, table: str, error: BaseException) -> None:
+        if table in self.unread:
+            return
+        self.unread[table] = "its file is damaged"
         before = self.counts.get("lost-table", Count(0, f"{table}: {_first_line(error)}"))
         self.counts["lost-table"] = Count(before.n + 1, before.example)
 

@@ -10,6 +10,7 @@ import polars as pl
 
 from traceview import schema
 from traceview.building import Lookups, build
+from traceview.losses import WORK_LOST
 from traceview.parsers.nsys import device_work, host_calls, nvtx
 from traceview.parsers.nsys import tables as t
 from traceview.parsers.nsys.about import About, missing_notes, read_about, unread_note
@@ -156,6 +157,14 @@ def _counts(tables: Tables, names: Names, about: About, parts: dict[str, Part]) 
     return dict(report.counts)
 
 
+def _unread_table(table: str, why: str) -> Note:
+    """A table that is there and cannot be read; how many rows it has is not known."""
+    if table in t.WORK_TABLES:
+        text = f"The table {table} cannot be read ({why}): device work is missing, and times are lower bounds."
+        return Note(WORK_LOST, text, Trust.POOR)
+    return Note("table-unread", f"The table {table} cannot be read ({why}): what it holds is missing.", Trust.LIMITED)
+
+
 def _lost_work(tables: Tables, table: str, parts: dict[str, Part]) -> int:
     """Rows of a table of device work that are in no device's work: unread, without a time, or without a device."""
     part = parts.get(table)
@@ -172,6 +181,7 @@ def _notes(
         kinds = ", ".join(f"{kind} {counts[kind].n:,}" for kind in sorted(counts) if kind.startswith("lost-"))
         text = f"{lost:,} rows, fields or tables of the export could not be read ({kinds})."
         notes.append(Note("unreadable-events", text, Trust.LIMITED))
+    notes += [_unread_table(table, why) for table, why in sorted(tables.unread.items())]
     if "duration-missing" in counts:
         number = counts["duration-missing"].n
         text = f"{number:,} device rows without an end count as instants: busy time is a lower bound."

@@ -218,6 +218,5 @@ def _scrub_rows(connection: sqlite3.Connection, tables: list[tuple[str, str]]) -
     for plain, name in tables:
         if plain == STRINGS:
             ids = " UNION ".join(used) or "SELECT NULL AS id"
-            connection.execute(
-                f"DELETE FROM {quoted(name)} WHERE id NOT IN (SELECT id FROM ({ids}) WHERE id IS NOT NULL)"
-            )  # noqa: S608
+            unused = f"id NOT IN (SELECT id FROM ({ids}) WHERE id IS NOT NULL)"  # noqa: S608
+            connection.execute(f"DELETE FROM {quoted(name)} WHERE {unused}")  # noqa: S608

@@ -62,6 +62,9 @@ class Tables(Protocol):
     counts: dict[str, Count]
     """What reading skipped, repaired or doubted, by kind."""
 
+    unread: dict[str, str]
+    """Plain names of tables that are there and cannot be read, each with the reason in a few words."""
+
     def close(self) -> None:
         """Let go of the export."""
 

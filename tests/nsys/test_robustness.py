@@ -166,6 +166,11 @@ def test_views_triggers_and_virtual_tables_are_never_touched(author, tmp_path):
     assert time.monotonic() - started < 5
     assert timeline.events.filter(pl.col("kind") == "kernel").is_empty()
     assert timeline.device_work.height == 2  # the copies
+    notes = {note.kind: note for note in timeline.report.notes}
+    assert "CUPTI_ACTIVITY_KIND_KERNEL cannot be read (it is a view)" in notes["device-work-lost"].text
+    assert "OSRT_API cannot be read (it is a view)" in notes["table-unread"].text
+    assert timeline.report.counts["lost-table"].n == 2
+    assert timeline.report.trust == "poor"
 
 
 def test_generated_columns_are_not_computed(author, tmp_path):
@@ -215,7 +220,38 @@ def test_a_folder_with_a_damaged_table(author, damage, tmp_path):
     timeline = traceview.load(folder)
     assert timeline.events.filter(pl.col("kind") == "kernel").height == 2
     assert timeline.report.counts["lost-table"].n == 1
-    assert timeline.report.trust == "limited"
+    assert timeline.report.trust == "poor"
+    assert [note.text for note in timeline.report.notes if note.kind == "device-work-lost"] == [
+        "The table CUPTI_ACTIVITY_KIND_MEMCPY cannot be read (its file is damaged): device work is missing, and times are "
+        "lower bounds."
+    ]
+
+
+def test_a_damaged_table_of_host_calls_is_named_and_only_limits(author, tmp_path):
+    folder = author().write_folder(tmp_path / "a_pqtdir", "parquet")
+    (folder / "CUPTI_ACTIVITY_KIND_RUNTIME.parquet").write_bytes(b"PAR1" + b"\xff" * 500 + b"PAR1")
+    notes = {note.kind: note for note in traceview.load(folder).report.notes}
+    assert "CUPTI_ACTIVITY_KIND_RUNTIME" in notes["table-unread"].text
+    assert notes["table-unread"].trust == "limited"
+
+
+def test_strings_alone_are_no_export(tmp_path):
+    path = tmp_path / "a.sqlite"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE StringIds (id INTEGER, value TEXT)")
+    connection.close()
+    assert "an SQLite database without profiler tables" in refused(path).why
+
+
+def test_ranges_without_strings_are_called_unnamed(author, tmp_path):
+    path = author().write_sqlite(tmp_path / "a.sqlite")
+    with sqlite3.connect(path) as connection:
+        connection.execute("DELETE FROM StringIds WHERE value = 'denoise'")
+    connection.close()
+    timeline = traceview.load(path)
+    ranges = timeline.events.filter(pl.col("kind") == "annotation")["name"].cast(pl.String)
+    assert ranges.to_list() == ["unnamed range"] * 2
+    assert timeline.report.counts["lost-name"].n == 2
 
 
 def test_a_folder_among_others(author, tmp_path):
