@@ -222,8 +222,8 @@ def test_a_folder_with_a_damaged_table(author, damage, tmp_path):
     assert timeline.report.counts["lost-table"].n == 1
     assert timeline.report.trust == "poor"
     assert [note.text for note in timeline.report.notes if note.kind == "device-work-lost"] == [
-        "The table CUPTI_ACTIVITY_KIND_MEMCPY cannot be read (its file is damaged): device work is missing, and times are "
-        "lower bounds."
+        "The table CUPTI_ACTIVITY_KIND_MEMCPY cannot be read (its file is damaged): "
+        + "device work is missing, and times are lower bounds."
     ]
 
 
