@@ -7,6 +7,8 @@ import sqlite3
 from pathlib import Path
 
 from sample_traces import samples_nsys
+from sample_traces.nsys_authoring import Export
+from traceview.cli.main import main
 from traceview.dispatch import dispatch_table
 from traceview.loading import load
 
@@ -39,8 +41,7 @@ def test_sizes_alone_prove_the_refusal_by_the_mask():
 
 
 def test_reasons_and_remarks_are_whole_sentences(capsys, tmp_path):
-    sample = Path(__file__).parents[2] / "sample_traces" / "two-ranks.nsys-authored.sqlite"
-    assert main(["explain", str(sample)]) in {0, 1, 3}
+    assert main(["explain", str(SAMPLE)]) in {0, 1, 3}
     shown = capsys.readouterr().out
     assert "(holds for torch " in shown
     assert "(; " not in shown
