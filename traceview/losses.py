@@ -62,11 +62,11 @@ def loss_notes(timeline: Timeline) -> tuple[Note, ...]:
             f"{loss.least:,} of {whole:,} rows of device work ({percent(loss.least / whole)}) could not be read: what "
             "ran is known only in part, and times are lower bounds."
         )
-        return (Note(WORK_LOST, text, Trust.POOR),)
+        return (Note("device-work-lost", text, Trust.POOR),)
     # Without any device work there is none to compare with: then the events as a whole tell how much is gone.
     left = kept or timeline.events.height
     if loss.most <= SMALL_SHARE * (loss.most + left):
         return ()
     what = "rows of device work" if kept else "events"
     text = f"Up to {loss.most:,} rows that could not be read may have been device work; {left:,} {what} could be read."
-    return (Note(WORK_MAY_BE_LOST, text, Trust.LIMITED),)
+    return (Note("device-work-may-be-lost", text, Trust.LIMITED),)

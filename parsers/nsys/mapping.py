@@ -10,7 +10,6 @@ import polars as pl
 
 from traceview import schema
 from traceview.building import Lookups, build
-from traceview.losses import WORK_LOST
 from traceview.parsers.nsys import device_work, host_calls, nvtx
 from traceview.parsers.nsys import tables as t
 from traceview.parsers.nsys.about import About, missing_notes, read_about, unread_note
@@ -161,7 +160,7 @@ def _unread_table(table: str, why: str) -> Note:
     """A table that is there and cannot be read; how many rows it has is not known."""
     if table in t.WORK_TABLES:
         text = f"The table {table} cannot be read ({why}): device work is missing, and times are lower bounds."
-        return Note(WORK_LOST, text, Trust.POOR)
+        return Note("device-work-lost", text, Trust.POOR)
     return Note("table-unread", f"The table {table} cannot be read ({why}): what it holds is missing.", Trust.LIMITED)
 
 

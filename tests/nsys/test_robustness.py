@@ -221,10 +221,11 @@ def test_a_folder_with_a_damaged_table(author, damage, tmp_path):
     assert timeline.events.filter(pl.col("kind") == "kernel").height == 2
     assert timeline.report.counts["lost-table"].n == 1
     assert timeline.report.trust == "poor"
-    assert [note.text for note in timeline.report.notes if note.kind == "device-work-lost"] == [
+    (text,) = [note.text for note in timeline.report.notes if note.kind == "device-work-lost"]
+    assert text == (
         "The table CUPTI_ACTIVITY_KIND_MEMCPY cannot be read (its file is damaged): "
-        + "device work is missing, and times are lower bounds."
-    ]
+        "device work is missing, and times are lower bounds."
+    )
 
 
 def test_a_damaged_table_of_host_calls_is_named_and_only_limits(author, tmp_path):
