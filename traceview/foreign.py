@@ -189,7 +189,7 @@ _RECORD: Final = (
     "To get a trace that can be read, record with torch.profiler.profile(...) and save it with "
     'prof.export_chrome_trace("trace.json.gz").'
 )
-_NSYS_TABLES: Final = r"(StringIds|TARGET_INFO_SYSTEM_ENV|META_DATA_CAPTURE|META_DATA_EXPORT)$"
+_NSYS_TABLES: Final = r"(TARGET_INFO_SYSTEM_ENV|META_DATA_CAPTURE|META_DATA_EXPORT)$"
 
 KINDS: Final = (
     Foreign(

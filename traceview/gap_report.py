@@ -84,7 +84,7 @@ def gap_report(timeline: Timeline) -> GapReport:
     doubt = why_unreliable(timeline) if on_device else None
     notes = [PartNote("gaps", note.text) for note in limiting]
     if doubt:
-        notes.append(PartNote("gaps", f"Idle time is not reliable: {doubt}."))
+        notes.append(PartNote("gaps", f"Idle time is not reliable: {doubt.rstrip('.')}."))
     if not on_device:
         notes.append(PartNote("devices", WITHOUT_DEVICE if works else NOTHING))
     return GapReport(

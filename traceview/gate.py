@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from traceview.attention import SLOW, UNTOLD, Evidence
-from traceview.dispatch import DispatchTable, dispatch_table
+from traceview.dispatch import Dispatch, DispatchTable, dispatch_table
 from traceview.errors import ExitCode
 from traceview.expectations.accepting import Accepted, accept_findings, accept_results, unused
 from traceview.expectations.circumstances import Circumstances
@@ -339,6 +339,12 @@ def _as_recorded(timeline: Timeline, table: DispatchTable) -> tuple[Verdict, str
             "so there is nothing to judge"
         )
     blind = [row for row in table.dispatches if row.family in _SAYS_NOTHING]
+    timeless, kernels = sum(_timeless(row) for row in blind), sum(row.count for row in table.dispatches)
+    if timeless > BLIND_SHARE * kernels:
+        return Verdict.INCONCLUSIVE, (
+            f"no attention was found, but {timeless:,} of {kernels:,} kernels are not identified, and no time of "
+            "theirs is recorded"
+        )
     blind_ns = sum(row.device_ns for row in blind)
     if blind_ns > BLIND_SHARE * kernel_ns:
         longest = max(blind, key=lambda row: row.device_ns).kernels[0].name
@@ -350,6 +356,11 @@ def _as_recorded(timeline: Timeline, table: DispatchTable) -> tuple[Verdict, str
         f"no attention ran: none of the {table.device_events:,} device events is an attention kernel, "
         "and no op asks for one"
     )
+
+
+def _timeless(row: Dispatch) -> int:
+    """How many kernels of a row have no duration at all, so that they weigh nothing in any share of time."""
+    return sum(kernel.count for kernel in row.kernels if not kernel.device_ns)
 
 
 def _what_ran(table: DispatchTable) -> str:

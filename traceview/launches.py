@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from traceview import nesting, pairing, schema
+from traceview.quantities import percent
 from traceview.timeline import Count, Note, Timeline, Trust
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ _SILENT_SHARE: Final = 0.01
 """A launch or two at the end of a window is the edge of the recording, not a fault of it."""
 
 _LIMITED_SHARE: Final = 0.01
+_TOO_FEW: Final = f"at most {percent(_LIMITED_SHARE)} of the kernel launches, too few to limit an answer."
 
 
 def link(timeline: Timeline) -> Timeline:
@@ -311,7 +313,7 @@ def _missing_work_notes(events: pl.DataFrame) -> list[Note]:
     return [
         Note(
             "graph-without-work" if only_graphs else "launch-without-work",
-            f"{text}: device time and busy time are lower bounds.",
+            f"{text}: " + ("device time and busy time are lower bounds." if lossy else _TOO_FEW),
             Trust.LIMITED if lossy else Trust.GOOD,
         )
     ]

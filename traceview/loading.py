@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from traceview import merging, sniffing, sources
 from traceview.count_words import count_words
 from traceview.errors import StrictModeError, UnreadableTraceError
+from traceview.losses import loss_notes
 from traceview.timeline import Count, ImportReport, Note, Timeline, Trust
 
 if TYPE_CHECKING:
@@ -101,7 +102,8 @@ def _parse_all(found: sources.Found, progress: Progress | None) -> tuple[list[Ti
             text = f"{source.path.name} holds the same recording as {twin.runs[0].path.name} and is counted once."
             report = report.with_notes(Note("duplicate-file", text))
             continue
-        timelines.append(timeline)
+        # File by file: a rank that lost half of its work must not be hidden by the many that lost none.
+        timelines.append(replace(timeline, report=timeline.report.with_notes(*loss_notes(timeline))))
     if first_failure and not timelines:
         raise first_failure
     if progress:

@@ -54,6 +54,19 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
+class DeviceLoss:
+    """How many rows of device work could not be read.
+
+    Attributes:
+        least: So many certainly were device work.
+        most: So many can have been.
+    """
+
+    least: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
 class ImportReport:
     """What the import had to skip, repair or doubt. Nothing is dropped without a count here.
 
@@ -62,11 +75,14 @@ class ImportReport:
             ``repaired-`` that it was read after a repair, others are facts about the recording.
         notes: Remarks in words, each with the trust it leaves.
         truncated: The file ends before its own end, or is damaged (see ``damaged``).
+        device_loss: How much device work is among what was lost; ``None`` if the parser does not say, and then every
+            lost event may have been.
     """
 
     counts: Mapping[str, Count] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
     truncated: bool = False
+    device_loss: DeviceLoss | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "counts", MappingProxyType(dict(self.counts)))
@@ -101,7 +117,9 @@ class ImportReport:
         for kind, count in other.counts.items():
             before = merged.get(kind)
             merged[kind] = Count(before.n + count.n, before.example or count.example) if before else count
-        return ImportReport(merged, (*self.notes, *other.notes), self.truncated or other.truncated)
+        known = [report.device_loss for report in (self, other) if report.device_loss is not None]
+        loss = DeviceLoss(sum(one.least for one in known), sum(one.most for one in known)) if known else None
+        return ImportReport(merged, (*self.notes, *other.notes), self.truncated or other.truncated, loss)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ import polars as pl
 from traceview import schema
 from traceview.building import Lookups, build
 from traceview.count_words import losses
+from traceview.losses import could_be_events
 from traceview.parsers.kineto import about
 from traceview.parsers.kineto.categories import (
     COMPILE_NAME,
@@ -23,7 +24,7 @@ from traceview.parsers.kineto.categories import (
     SYNC_CALL,
 )
 from traceview.parsers.kineto.owners import NO_KEY, NULL, Owners, find_owners, int_arg, key_series, nullable
-from traceview.timeline import Count, ImportReport, Note, Timeline, Trust
+from traceview.timeline import Count, DeviceLoss, ImportReport, Note, Timeline, Trust
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -46,6 +47,8 @@ _LONGEST_NS: Final = 24 * 3_600 * 10**9
 """No recording is longer than a day: profilers run out of memory within minutes."""
 
 _TIMED_PHASES: Final = frozenset("XiIC")
+
+_BUSY: Final = [schema.KINDS.index(kind) for kind in schema.BUSY_KINDS]
 
 _VALUE_ARGS: Final = {"bytes": ("bytes", "Bytes"), "flops": ("flops",)}
 """Columns of the timeline that are one integer argument under one of these names."""
@@ -74,6 +77,9 @@ def to_timeline(raw: RawTrace, path: Path, *, run: int) -> Timeline:
     keep, impossible = _possible_rows(raw.events)
     counts.update(impossible)
     counts.update(_unsupported_phases(raw.events))
+    lost_work = int((~keep & on_device & np.isin(kind, _BUSY)).sum())
+    # What could not be read as an event at all says nothing of what it was.
+    unread = could_be_events(ImportReport(raw.counts))
     keep &= kind >= 0
     rows = np.flatnonzero(keep).astype(np.uint32)
     kind, on_device = kind[keep], on_device[keep]
@@ -118,7 +124,7 @@ def to_timeline(raw: RawTrace, path: Path, *, run: int) -> Timeline:
             inputs=inputs,
         ),
         run=about.run_info(head, path, origin_unix_ns=_origin_unix_ns(has_base, origin, empty=not len(rows))),
-        report=ImportReport(counts, tuple(notes), truncated),
+        report=ImportReport(counts, tuple(notes), truncated, DeviceLoss(lost_work, lost_work + unread)),
     )
 
 

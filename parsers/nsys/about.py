@@ -27,6 +27,8 @@ _EXPORT_KEYS: Final = (
 )  # fmt: skip
 _CAPTURE_KEYS: Final = ("CAPTURE_EVENT_TYPE", "CUDA_GRAPH_TRACE_OPTIONS:MODE", "CUDA_SKIP_SOME_API_CALLS")
 _SYSTEM_KEYS: Final = {"CudaDriverVersion": "cuda_driver_version", "NvDriverVersion": "nvidia_driver_version"}
+KEPT_KEYS: Final = frozenset({*_EXPORT_KEYS, *_CAPTURE_KEYS, *_SYSTEM_KEYS})
+"""The keys of metadata that are looked at."""
 _PLAIN_VALUE: Final = re.compile(r"^[0-9A-Za-z.:_+/ -]{1,40}$")
 
 _LOSSES: Final = (
@@ -176,9 +178,16 @@ def _diagnostics(tables: Tables) -> tuple[list[Note], dict[str, Count]]:
     return notes, counts
 
 
+def understood(text: object) -> str:
+    """Of a message of the profiler only what this reader looks for: the rest may hold paths."""
+    patterns = (*(pattern for pattern, _ in _LOSSES), _OLD_PROFILER)
+    found = (re.search(f"(?i){pattern}", str(text)) for pattern in patterns)
+    return "; ".join(match[0] for match in found if match)
+
+
 def unread_note(tables: Tables) -> Note | None:
     """What was recorded and is not imported, by table, largest first."""
-    rows = {name: tables.rows(name) for name in _NOT_IMPORTED if tables.columns(name)}
+    rows = {name: tables.rows(name) for name in NOT_IMPORTED if tables.columns(name)}
     listed = sorted(((count, name) for name, count in rows.items() if count), reverse=True)
     if not listed:
         return None
@@ -187,13 +196,14 @@ def unread_note(tables: Tables) -> Note | None:
     return Note("tables-not-read", f"Recorded and not imported: {words}{more}.")
 
 
-_NOT_IMPORTED: Final = (
+NOT_IMPORTED: Final = (
     "GPU_METRICS", "SCHED_EVENTS", "COMPOSITE_EVENTS", "CUDA_UM_CPU_PAGE_FAULT_EVENTS", "CUDA_UM_GPU_PAGE_FAULT_EVENTS",
     "CUDA_GPU_MEMORY_USAGE_EVENTS", "GENERIC_EVENTS", "MPI_COLLECTIVES_EVENTS", "MPI_P2P_EVENTS",
     "MPI_START_WAIT_EVENTS", "MPI_OTHER_EVENTS", "UCP_SUBMIT_EVENTS", "UCP_PROGRESS_EVENTS", "UCP_EVENTS",
     "OPENMP_EVENT_KIND_THREAD", "OPENACC_LAUNCH_EVENTS", "CUPTI_ACTIVITY_KIND_MEM_DECOMPRESS", "NET_NIC_METRIC",
     "CUPTI_ACTIVITY_KIND_JIT",
 )  # fmt: skip
+"""Tables of events that are counted and not imported."""
 
 
 def missing_notes(about: About, heights: dict[str, int]) -> list[Note]:
@@ -203,7 +213,7 @@ def missing_notes(about: About, heights: dict[str, int]) -> list[Note]:
         about: Facts of the export.
         heights: Number of events by table.
     """
-    work = sum(heights.get(name, 0) for name in (t.KERNEL, t.MEMCPY, t.MEMSET, t.GRAPH_TRACE))
+    work = sum(heights.get(name, 0) for name in t.WORK_TABLES)
     calls, ranges = heights.get(t.RUNTIME, 0), heights.get(t.NVTX, 0)
     traced = about.captured
     notes = []

@@ -10,16 +10,16 @@ import sqlite3
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
+import polars as pl
+
 from traceview.errors import UnreadableTraceError
 from traceview.parsers.nsys import adbc, salvage
-from traceview.parsers.nsys.tables import DATABASE_ERRORS, completed, empty, newest
+from traceview.parsers.nsys.tables import DATABASE_ERRORS, EVENT_TABLES, STRINGS, completed, empty, newest
 from traceview.timeline import Count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
-
-    import polars as pl
 
 MAGIC: Final = b"SQLite format 3\x00"
 
@@ -44,8 +44,7 @@ def uri_of(path: Path) -> str:
         beside = path.with_name(path.name + suffix)
         if not _has_content(beside):
             continue
-        if suffix == "-wal" and path.with_name(path.name + "-shm").exists():
-            return f"file:{target}?mode=ro"  # another program keeps it open: its view can be shared
+        # Even where another program keeps the log open: to share its view would write to the shared memory beside it.
         raise UnreadableTraceError(
             "export-unfinished",
             where=str(path),
@@ -71,7 +70,6 @@ class Decoder:
 
     def __init__(self) -> None:
         self.damaged = 0
-        self.example = ""
 
     def __call__(self, raw: bytes) -> str:
         """The text of some stored bytes."""
@@ -79,9 +77,7 @@ class Decoder:
             return raw.decode("utf-8")
         except UnicodeDecodeError:
             self.damaged += 1
-            text = raw.decode("utf-8", "replace")
-            self.example = self.example or text[:60]
-            return text
+            return raw.decode("utf-8", "replace")
 
 
 def connect(uri: str, decoder: Decoder | None = None) -> sqlite3.Connection:
@@ -117,12 +113,14 @@ class Database:
     def __init__(self, path: Path, engine: str | None = None) -> None:
         self.path = path
         self.counts: dict[str, Count] = {}
+        self.unread: dict[str, str] = {}
         self._adbc = adbc.AVAILABLE if engine is None else engine == "adbc"
         self._uri = uri_of(path)
         self._decoder = Decoder()
         try:
             self._connection = self._connected()
             self._tables = newest(self._plain_tables())
+            self.unread = self._not_plain()
         except DATABASE_ERRORS as error:
             raise self._refusal(error) from None
         self._columns: dict[str, list[str]] = {}
@@ -149,6 +147,19 @@ class Database:
             for name, sql in rows
             if isinstance(name, str) and isinstance(sql, str) and not sql.upper().startswith("CREATE VIRTUAL")
         ]
+
+    def _not_plain(self) -> dict[str, str]:
+        """Views and virtual tables in the place of a table: whoever wrote them decides what reading them does."""
+        query = "SELECT name, type FROM sqlite_master WHERE type IN ('table', 'view')"
+        names = {name: sort for name, sort in self._connection.execute(query) if isinstance(name, str)}
+        found = {
+            plain: "it is a view" if names[name] == "view" else "it is a virtual table"
+            for plain, name in newest(names).items()
+            if plain in (*EVENT_TABLES, STRINGS) and plain not in self._tables
+        }
+        if found:
+            self.counts["lost-table"] = Count(len(found), ", ".join(sorted(found)))
+        return found
 
     def _refusal(self, error: Exception) -> UnreadableTraceError:
         text = str(error) if isinstance(error, sqlite3.Error) else "its description of tables is damaged"
@@ -219,14 +230,24 @@ class Database:
             if frame is not None and frame.height != expected:
                 frame = None
         if frame is None:
-            self._decoder.damaged, self._decoder.example = 0, ""
+            self._decoder.damaged = 0
             frame, counts = salvage.read(self._connection, name, own_ints, own_texts, expected)
             if self._decoder.damaged:
-                counts["repaired-text"] = Count(self._decoder.damaged, self._decoder.example)
+                counts["repaired-text"] = Count(self._decoder.damaged, _place_of_damage(name, frame, own_texts))
             for kind, count in counts.items():
                 before = self.counts.get(kind)
                 self.counts[kind] = Count(before.n + count.n, before.example) if before else count
         return completed(frame, ints, texts)
+
+
+def _place_of_damage(table: str, frame: pl.DataFrame, texts: Sequence[str]) -> str:
+    """Where the first repaired text is. Not the text: it may be what a program wrote, or a part of its environment."""
+    for name in texts:
+        marked = frame.filter(pl.col(name).str.contains("\ufffd", literal=True))
+        if marked.height:
+            place = f", id {marked['id'][0]}" if "id" in frame.columns and marked["id"][0] is not None else ""
+            return f"{table}.{name}{place}"
+    return table
 
 
 def promised_size(path: Path) -> tuple[int, int] | None:

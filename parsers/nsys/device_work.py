@@ -177,7 +177,7 @@ def _unknown(values: pl.Series, known: set[int], column: str, part: Part) -> dic
 def device_of_kernel_pairs(frames: dict[str, pl.DataFrame]) -> set[tuple[int, int]]:
     """``(pid, ordinal)`` of every process that used a device."""
     pairs: set[tuple[int, int]] = set()
-    for table in (t.KERNEL, t.MEMCPY, t.MEMSET, t.GRAPH_TRACE):
+    for table in t.WORK_TABLES:
         if table in frames:
             distinct = frames[table].select("globalPid", "deviceId").drop_nulls().unique()
             pairs |= {((pid >> 24) & 0xFFFFFF, ordinal) for pid, ordinal in distinct.iter_rows()}

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from traceview.errors import UnreadableTraceError
-from traceview.parsers.nsys.tables import EVENT_TABLES, MARKS, completed, empty, newest
+from traceview.parsers.nsys import tables
+from traceview.parsers.nsys.tables import EVENT_TABLES, completed, empty, newest
 from traceview.timeline import Count
 
 if TYPE_CHECKING:
@@ -34,8 +35,8 @@ def is_export(folder: Path) -> bool:
         files = _table_files(folder)
     except OSError:
         return False
-    marks = MARKS.union(EVENT_TABLES)
-    return any(name in marks and _kind_of(path) for name, path in newest_files(files).items())
+    real = {name for name, path in newest_files(files).items() if _kind_of(path)}
+    return tables.is_export(real) or not real.isdisjoint(EVENT_TABLES)
 
 
 def newest_files(files: dict[str, Path]) -> dict[str, Path]:
@@ -81,6 +82,7 @@ class Directory:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.counts: dict[str, Count] = {}
+        self.unread: dict[str, str] = {}
         self._schemas: dict[str, dict[str, pl.DataType]] = {}
         try:
             self._files = newest_files(_table_files(path))
@@ -118,6 +120,9 @@ class Directory:
         return self._schemas[table]
 
     def _lost(self, table: str, error: BaseException) -> None:
+        if table in self.unread:
+            return
+        self.unread[table] = "its file is damaged"
         before = self.counts.get("lost-table", Count(0, f"{table}: {_first_line(error)}"))
         self.counts["lost-table"] = Count(before.n + 1, before.example)
 

@@ -127,7 +127,7 @@ class Owners:
                 "run": run,
                 "pid": facts.get(pid, (None, None))[0] or pid_of(pid),
                 # A path can hold the name of a user.
-                "name": _program(facts.get(pid, (None, None))[1]),
+                "name": program_name(facts.get(pid, (None, None))[1]),
                 "rank": ranks.get(pid),
             }
             for pid, key in self._processes.items()
@@ -151,7 +151,8 @@ class Owners:
         }
 
 
-def _program(name: str | None) -> str | None:
+def program_name(name: str | None) -> str | None:
+    """The last part of the path of a program."""
     return re.split(r"[/\\]", name)[-1] or None if name else None
 
 

@@ -18,7 +18,7 @@ from traceview.parsers.nsys.details import LazyDetails
 from traceview.parsers.nsys.identity import Owners, read_gpus
 from traceview.parsers.nsys.names import Names
 from traceview.parsers.nsys.part import Part, drop_far_off
-from traceview.timeline import Count, ImportReport, Note, RunInfo, Timeline, Trust
+from traceview.timeline import Count, DeviceLoss, ImportReport, Note, RunInfo, Timeline, Trust
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,6 +60,7 @@ def _read(tables: Tables, reopen: Callable[[], Tables], path: Path, *, run: int,
     domains = nvtx.domains(frames[t.NVTX], names) if t.NVTX in frames else {}
     parts, inputs, thread_names = _parts(frames, names, owners, tables)
     counts = _counts(tables, names, about, parts)
+    lost = sum(_lost_work(tables, table, parts) for table in t.WORK_TABLES)
     owners.add_idle_devices()
     lookups = Lookups(**owners.frames(tables, names, thread_names, run), inputs=inputs)
     notes = _notes(tables, about, parts, owners, counts, lookups.devices.height)
@@ -75,7 +76,7 @@ def _read(tables: Tables, reopen: Callable[[], Tables], path: Path, *, run: int,
         details=LazyDetails(reopen, tables.path, offsets, available, domains),
         lookups=lookups,
         run=_run_info(about, path, origin, lookups.processes, empty=not any(part.height for part in parts.values())),
-        report=ImportReport(counts, tuple(notes)),
+        report=ImportReport(counts, tuple(notes), device_loss=DeviceLoss(lost, lost)),
     )
 
 
@@ -156,6 +157,21 @@ def _counts(tables: Tables, names: Names, about: About, parts: dict[str, Part]) 
     return dict(report.counts)
 
 
+def _unread_table(table: str, why: str) -> Note:
+    """A table that is there and cannot be read; how many rows it has is not known."""
+    if table in t.WORK_TABLES:
+        text = f"The table {table} cannot be read ({why}): device work is missing, and times are lower bounds."
+        return Note("device-work-lost", text, Trust.POOR)
+    return Note("table-unread", f"The table {table} cannot be read ({why}): what it holds is missing.", Trust.LIMITED)
+
+
+def _lost_work(tables: Tables, table: str, parts: dict[str, Part]) -> int:
+    """Rows of a table of device work that are in no device's work: unread, without a time, or without a device."""
+    part = parts.get(table)
+    placed = part.height - part.columns["device"].null_count() if part is not None else 0
+    return max(tables.rows(table) - placed, 0)
+
+
 def _notes(
     tables: Tables, about: About, parts: dict[str, Part], owners: Owners, counts: dict[str, Count], devices: int
 ) -> list[Note]:
@@ -164,6 +180,7 @@ def _notes(
     if lost:
         text = f"{lost:,} rows, fields or tables of the export could not be used ({losses(counts)})."
         notes.append(Note("unreadable-events", text, Trust.LIMITED))
+    notes += [_unread_table(table, why) for table, why in sorted(tables.unread.items())]
     if "duration-missing" in counts:
         number = counts["duration-missing"].n
         text = f"{number:,} device rows without an end count as instants: busy time is a lower bound."

@@ -46,6 +46,9 @@ have another form. The bare names are PyTorch's own."""
 _PLAIN_OPERATOR: Final = r"^(?:aten|prim|prims|c10d)::\w+(?:\.\w+)?$"
 """Without anything behind the name only the namespaces of PyTorch itself are believed."""
 
+UNNAMED: Final = "unnamed range"
+"""Name of a range without a text, or whose text is not in the export."""
+
 _LONGEST_SIZES: Final = 4096
 
 
@@ -71,6 +74,8 @@ def events(frame: pl.DataFrame, names: Names, owners: Owners) -> NvtxEvents:
     other = frame.filter(~wanted & ~event_type.is_in([*NO_EVENT]).fill_null(value=False))
     if other.height:
         counts["lost-nvtx-type"] = Count(other.height, f"eventType {other['eventType'][0]}")
+    if absent := int((_without_string(frame, names) & wanted).sum()):
+        counts["lost-name"] = Count(absent, "range without a name")
     frame = frame.filter(wanted).with_columns(
         end=pl.when(pl.col("eventType") == MARK).then(pl.col("start")).otherwise(pl.col("end"))
     )
@@ -98,16 +103,22 @@ def events(frame: pl.DataFrame, names: Names, owners: Owners) -> NvtxEvents:
 
 
 def _texts(frame: pl.DataFrame, names: Names) -> pl.Series:
-    """Text of each row, inline or by id: both occur, even in one file. An empty text is an empty name."""
+    """Text of each row, inline or by id: both occur, even in one file. What has no text is called so."""
     distinct, place = distinct_of(frame["textId"])
-    registered = [*(names.text(one) for one in distinct), None]
+    registered = [*(names.text(one) or None for one in distinct), None]
     by_id = pl.Series(registered, dtype=pl.Categorical).gather(pl.Series(place))
-    inline = frame["text"]
+    inline = frame["text"].set(frame["text"] == "", None)
     if inline.null_count() == frame.height:
-        return by_id.fill_null(pl.lit("", pl.Categorical)).alias("name")
+        return by_id.fill_null(pl.lit(UNNAMED, pl.Categorical)).alias("name")
     both = inline.cast(pl.Categorical)
     both = both.zip_with(both.is_not_null(), by_id) if frame["textId"].null_count() < frame.height else both
-    return pl.select(both.fill_null(pl.lit("", pl.Categorical))).to_series().alias("name")
+    return pl.select(both.fill_null(pl.lit(UNNAMED, pl.Categorical))).to_series().alias("name")
+
+
+def _without_string(frame: pl.DataFrame, names: Names) -> pl.Series:
+    """Rows whose text has an id that is not in the export."""
+    absent = [one for one in frame["textId"].drop_nulls().unique() if names.text(one) is None]
+    return frame["text"].is_null() & frame["textId"].is_in(absent).fill_null(value=False)
 
 
 def _thread_names(frame: pl.DataFrame, texts: pl.Series) -> dict[int, str]:

@@ -17,7 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from traceview.errors import UnreadableTraceError
+from traceview.parsers.nsys.about import KEPT_KEYS, NOT_IMPORTED, understood
+from traceview.parsers.nsys.database import quoted
+from traceview.parsers.nsys.identity import program_name
 from traceview.parsers.nsys.sniffing import is_export
+from traceview.parsers.nsys.tables import EVENT_TABLES, NAME_IDS, NVTX, STRINGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,8 +32,25 @@ TIME_LIMIT_S: Final = 1800.0
 """An export of some gigabytes takes minutes; one that takes longer than this hangs."""
 
 _WRITER: Final = re.compile(rb"^NVIDIA Tegra Profiler Report (\d{4}@\d+@\d+)@(\d+)")
-_PRIVATE_TABLES: Final = ("ProcessStreams", "ANALYSIS_FILE", "TARGET_INFO_SYSTEM_ENV")
-_KEPT_CAPTURE_KEYS: Final = ("CAPTURE_EVENT_TYPE", "CUDA_GRAPH_TRACE_OPTIONS:MODE", "CUDA_SKIP_SOME_API_CALLS")
+_VERSION_SUFFIX: Final = re.compile(r"_V\d{1,3}$")
+_PROCESS: Final = re.compile(r"^PROCESS_\d+:")
+_KEYED: Final = ("META_DATA_EXPORT", "EXPORT_META_DATA", "META_DATA_CAPTURE", "TARGET_INFO_SYSTEM_ENV")
+"""Tables of names and values; only rows of :data:`KEPT_KEYS` are kept."""
+
+KEPT_TEXTS: Final[dict[str, tuple[str, ...]]] = {
+    **dict.fromkeys((*EVENT_TABLES, *NOT_IMPORTED), ()),
+    **dict.fromkeys(_KEYED, ("name", "value")),
+    NVTX: ("text",),
+    STRINGS: ("value",),
+    "TARGET_INFO_GPU": ("name",),
+    "TARGET_INFO_CUDA_DEVICE": (),
+    "TARGET_INFO_SESSION_START_TIME": (),
+    "ANALYSIS_DETAILS": (),
+    "PROCESSES": ("name",),
+    "ThreadNames": (),
+    "DIAGNOSTIC_EVENT": ("text",),
+}
+"""Tables that are kept of an export of our own, each with the columns whose texts are kept."""
 
 
 def is_report(path: Path) -> bool:
@@ -140,30 +161,62 @@ def _shell_quoted(word: str) -> str:
 
 
 def _scrub(export: Path) -> None:
-    """Remove environment, command line, user, host and program output from an export of our own."""
+    """Leave in an export of our own only what this reader uses.
+
+    What is kept is named, not what is removed: a table or column that a later version adds may hold anything.
+    """
     connection = sqlite3.connect(export)
     try:
         connection.execute("PRAGMA secure_delete=ON")
-        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        listed = connection.execute(
+            "SELECT name, sql, type FROM sqlite_master WHERE type IN ('table', 'view', 'trigger')"
+        )
+        tables = []
         with connection:
-            if {"StringIds", "ProcessStreams"} <= tables:
-                connection.execute("DELETE FROM StringIds WHERE id IN (SELECT contentId FROM ProcessStreams)")
-            for table in _PRIVATE_TABLES:
-                if table in tables:
-                    kept = " WHERE name NOT IN ('CudaDriverVersion', 'NvDriverVersion')"
-                    connection.execute(f"DELETE FROM {table}{kept if table.endswith('ENV') else ''}")  # noqa: S608
-            if "META_DATA_CAPTURE" in tables:
-                kept = " AND ".join("name NOT LIKE ?" for _ in _KEPT_CAPTURE_KEYS)
-                connection.execute(
-                    f"DELETE FROM META_DATA_CAPTURE WHERE {kept}",  # noqa: S608
-                    [f"%{key}" for key in _KEPT_CAPTURE_KEYS],
-                )
-            for table in ("META_DATA_EXPORT", "EXPORT_META_DATA"):
-                if table in tables:
-                    connection.execute(
-                        f"DELETE FROM {table} WHERE name LIKE '%PATH%' OR name LIKE '%HOST%' OR name LIKE '%USER%'"  # noqa: S608
-                    )
+            for name, sql, sort in listed.fetchall():
+                plain = _VERSION_SUFFIX.sub("", name)
+                if sort == "table" and plain in KEPT_TEXTS and not sql.upper().startswith("CREATE VIRTUAL"):
+                    tables.append((plain, name))
+                elif not name.startswith("sqlite_"):
+                    connection.execute(f"DROP {sort} IF EXISTS {quoted(name)}")
+            for plain, name in tables:
+                _blank_texts(connection, name, KEPT_TEXTS[plain])
+            _scrub_rows(connection, tables)
         connection.execute("VACUUM")
     finally:
         connection.close()
     export.chmod(0o600)
+
+
+def _columns(connection: sqlite3.Connection, table: str) -> list[str]:
+    return [row[1] for row in connection.execute(f"PRAGMA table_info({quoted(table)})")]
+
+
+def _blank_texts(connection: sqlite3.Connection, table: str, kept: tuple[str, ...]) -> None:
+    """Empty every text and blob of a table outside the columns that are kept."""
+    for column in map(quoted, (name for name in _columns(connection, table) if name not in kept)):
+        connection.execute(
+            f"UPDATE {quoted(table)} SET {column} = '' WHERE typeof({column}) IN ('text', 'blob') AND {column} != ''"  # noqa: S608
+        )
+
+
+def _scrub_rows(connection: sqlite3.Connection, tables: list[tuple[str, str]]) -> None:
+    """Of the tables that hold private texts beside others, the others."""
+    connection.create_function("named", 1, lambda name: _PROCESS.sub("", str(name)) in KEPT_KEYS)
+    connection.create_function("program", 1, program_name)
+    connection.create_function("understood", 1, understood)
+    used = []
+    for plain, name in tables:
+        table, own = quoted(name), _columns(connection, name)
+        if plain in _KEYED:
+            connection.execute(f"DELETE FROM {table} WHERE NOT named(name)")  # noqa: S608
+        elif plain == "PROCESSES" and "name" in own:
+            connection.execute(f"UPDATE {table} SET name = program(name)")  # noqa: S608
+        elif plain == "DIAGNOSTIC_EVENT" and "text" in own:
+            connection.execute(f"UPDATE {table} SET text = understood(text)")  # noqa: S608
+        used += [f"SELECT {quoted(key)} AS id FROM {table}" for key in NAME_IDS if key in own]  # noqa: S608
+    for plain, name in tables:
+        if plain == STRINGS:
+            ids = " UNION ".join(used) or "SELECT NULL AS id"
+            unused = f"id NOT IN (SELECT id FROM ({ids}) WHERE id IS NOT NULL)"  # noqa: S608
+            connection.execute(f"DELETE FROM {quoted(name)} WHERE {unused}")  # noqa: S608

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 BATCH_ROWS: Final = 100_000
-_LONGEST_EXAMPLE: Final = 60
+_IN_WORDS: Final = {str: "a text", bytes: "a blob", float: "a fraction", int: "a number"}
 
 
 def read(
@@ -41,7 +41,7 @@ def read(
     names = [*ints, *texts]
     selected = ", ".join(_quoted(name) for name in names)
     source = f"FROM {_quoted(table)} NOT INDEXED"
-    parts, error = _scan(connection, f"SELECT {selected} {source}", ints, texts, counts)
+    parts, error = _scan(connection, table, f"SELECT {selected} {source}", ints, texts, counts)
     if error is not None:
         parts += _behind_the_damage(
             connection, table, selected, sum(part.height for part in parts), ints, texts, counts
@@ -68,7 +68,12 @@ def _words(error: Exception) -> str:
 
 
 def _scan(
-    connection: sqlite3.Connection, query: str, ints: Sequence[str], texts: Sequence[str], counts: dict[str, Count]
+    connection: sqlite3.Connection,
+    table: str,
+    query: str,
+    ints: Sequence[str],
+    texts: Sequence[str],
+    counts: dict[str, Count],
 ) -> tuple[list[pl.DataFrame], Exception | None]:
     """Batches of rows until the end or the first error. Rows come one by one, so that none before an error is lost."""
     parts: list[pl.DataFrame] = []
@@ -78,12 +83,12 @@ def _scan(
         for row in connection.execute(query):
             rows.append(row)
             if len(rows) == BATCH_ROWS:
-                parts.append(_frame(rows, ints, texts, counts))
+                parts.append(_frame(table, rows, ints, texts, counts))
                 rows = []
     except DATABASE_ERRORS as error:
         failure = error
     if rows:
-        parts.append(_frame(rows, ints, texts, counts))
+        parts.append(_frame(table, rows, ints, texts, counts))
     return parts, failure
 
 
@@ -108,20 +113,21 @@ def _behind_the_damage(
     if last is None:
         return []
     query = f"SELECT {selected} FROM {name} NOT INDEXED WHERE rowid > {int(last[0])} ORDER BY rowid DESC"  # noqa: S608
-    parts, _ = _scan(connection, query, ints, texts, counts)
+    parts, _ = _scan(connection, table, query, ints, texts, counts)
     return [part.reverse() for part in reversed(parts)]
 
 
 def _frame(
-    rows: list[tuple[Any, ...]], ints: Sequence[str], texts: Sequence[str], counts: dict[str, Count]
+    table: str, rows: list[tuple[Any, ...]], ints: Sequence[str], texts: Sequence[str], counts: dict[str, Count]
 ) -> pl.DataFrame:
     columns = list(zip(*rows, strict=True))
-    whole = [_series(name, columns[at], pl.Int64, _whole, counts) for at, name in enumerate(ints)]
-    words = [_series(name, columns[len(ints) + at], pl.String, _text, counts) for at, name in enumerate(texts)]
+    whole = [_series(table, name, columns[at], pl.Int64, _whole, counts) for at, name in enumerate(ints)]
+    words = [_series(table, name, columns[len(ints) + at], pl.String, _text, counts) for at, name in enumerate(texts)]
     return pl.DataFrame([*whole, *words])
 
 
 def _series(
+    where: str,
     name: str,
     values: Sequence[Any],
     dtype: type[pl.Int64 | pl.String],
@@ -133,11 +139,15 @@ def _series(
     except (TypeError, OverflowError, pl.exceptions.PolarsError):
         pass
     fixed = []
+    wanted = "a text" if dtype == pl.String else "an integer"
     for value in values:
         good = value if value is None else repair(value)
         if value is not None and (good is None or type(good) is not type(value)):
             kind = "lost-field" if good is None else "repaired-field"
-            seen = counts.get(kind, Count(0, f"{name}: {str(value)[:_LONGEST_EXAMPLE]!r}"))
+            # Never the value itself: it may be what a program wrote, or a part of its environment.
+            seen = counts.get(
+                kind, Count(0, f"{where}.{name}: {_IN_WORDS.get(type(value), 'a value')} instead of {wanted}")
+            )
             counts[kind] = Count(seen.n + 1, seen.example)
         fixed.append(good)
     return pl.Series(name, fixed, dtype=dtype)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from traceview.parsers.nsys import tables
 from traceview.parsers.nsys.database import connect
-from traceview.parsers.nsys.tables import DATABASE_ERRORS, MARKS
+from traceview.parsers.nsys.tables import DATABASE_ERRORS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,4 +28,4 @@ def is_export(path: Path) -> bool:
         return False
     finally:
         connection.close()
-    return not MARKS.isdisjoint(names)
+    return tables.is_export(names)

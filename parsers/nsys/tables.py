@@ -39,10 +39,16 @@ EVENT_TABLES: Final = (
 )  # fmt: skip
 """The tables whose rows become events. Waits come after the work, which says what devices a process used."""
 
+NAME_IDS: Final = ("demangledName", "shortName", "nameId", "textId")
+"""Columns of events and threads that hold ids of :data:`STRINGS`."""
+
+WORK_TABLES: Final = (KERNEL, MEMCPY, MEMSET, GRAPH_TRACE)
+"""The tables whose rows keep a device busy."""
+
 MARKS: Final = frozenset(
     {STRINGS, "META_DATA_EXPORT", "EXPORT_META_DATA", "META_DATA_CAPTURE", "TARGET_INFO_SYSTEM_ENV", NVTX}
 )
-"""A source that has one of these tables is an export of Nsight Systems."""
+"""A source that has one of these tables is an export of Nsight Systems, see :func:`is_export`."""
 
 
 DATABASE_ERRORS: Final = (sqlite3.Error, UnicodeDecodeError)
@@ -55,6 +61,9 @@ class Tables(Protocol):
     path: Path
     counts: dict[str, Count]
     """What reading skipped, repaired or doubted, by kind."""
+
+    unread: dict[str, str]
+    """Plain names of tables that are there and cannot be read, each with the reason in a few words."""
 
     def close(self) -> None:
         """Let go of the export."""
@@ -74,6 +83,15 @@ class Tables(Protocol):
         Raises:
             UnreadableTraceError: the table is there and nothing of it can be read.
         """
+
+
+def is_export(names: Iterable[str]) -> bool:
+    """Whether tables of these names are an export of Nsight Systems.
+
+    ``StringIds`` is too common a name to say so alone: only beside a table of events does it count.
+    """
+    plain = set(newest(names))
+    return bool(plain & (MARKS - {STRINGS})) or (STRINGS in plain and not plain.isdisjoint(EVENT_TABLES))
 
 
 def newest(names: Iterable[str]) -> dict[str, str]:

@@ -103,6 +103,14 @@ def test_too_much_unidentified_work_could_hide_attention() -> None:
     assert "10.0 % of device time is in kernels that are not identified (such as who_knows)" in result.summary
 
 
+def test_unidentified_work_without_any_time_could_hide_attention_too() -> None:
+    result = judged(kernel("mystery", 10, 10), kernel("riddle", 12, 12))
+    assert (result.verdict, result.exit_code) == (Verdict.INCONCLUSIVE, ExitCode.INCONCLUSIVE)
+    assert result.summary == (
+        "no attention was found, but 2 of 2 kernels are not identified, and no time of theirs is recorded"
+    )
+
+
 def test_a_file_that_is_cut_off_proves_no_absence() -> None:
     complete = timeline(*flash_call(0, 1))
     result = check(replace(complete, report=ImportReport(truncated=True)))

@@ -142,7 +142,7 @@ def test_ops_of_emit_nvtx_carry_sizes(author, tmp_path):
         ("FSDP::root_pre_forward, op_id = 9", "annotation", "FSDP::root_pre_forward"),
         ("cub::DeviceReduce::Sum", "annotation", "cub::DeviceReduce::Sum"),
         ("denoise step 3", "annotation", "denoise step 3"),
-        ("", "annotation", ""),
+        ("", "annotation", "unnamed range"),
     ],
 )
 @pytest.mark.parametrize("registered", [False, True])

@@ -16,6 +16,7 @@ import pytest
 
 import traceview
 from sample_traces.nsys_authoring import Export
+from traceview.cli.main import main
 from traceview.errors import TraceviewError, UnreadableTraceError
 
 PROGRAM = Path(sys.executable).with_name("traceview")
@@ -69,6 +70,22 @@ def test_an_export_in_write_ahead_mode_is_read_and_left_alone(author, tmp_path):
     assert traceview.load(path).device_work.height == 4
     assert path.read_bytes() == before
     assert [one.name for one in tmp_path.iterdir()] == ["a.sqlite"]
+
+
+def test_a_write_ahead_log_that_a_program_keeps_open_is_refused_and_left_alone(author, tmp_path):
+    path = author().write_sqlite(tmp_path / "a.sqlite")
+    writer = sqlite3.connect(path)
+    try:
+        writer.execute("PRAGMA journal_mode=WAL")
+        writer.execute("CREATE TABLE more (x)")
+        writer.commit()
+        beside = sorted(tmp_path.iterdir())
+        assert [one.name for one in beside] == ["a.sqlite", "a.sqlite-shm", "a.sqlite-wal"]
+        before = [(one.read_bytes(), one.stat().st_mtime_ns) for one in beside]
+        assert refused(path).code == "export-unfinished"
+        assert [(one.read_bytes(), one.stat().st_mtime_ns) for one in beside] == before
+    finally:
+        writer.close()
 
 
 def test_locked(author, tmp_path, monkeypatch):
@@ -132,7 +149,7 @@ def test_text_where_numbers_belong(author, tmp_path):
     assert timeline.device_work.height == 4
     counts = {kind: count.n for kind, count in timeline.report.counts.items()}
     assert counts["lost-field"] == 1  # 'seven'
-    assert "seven" in timeline.report.counts["lost-field"].example
+    assert timeline.report.counts["lost-field"].example.endswith(": a text instead of an integer")
 
 
 def test_views_triggers_and_virtual_tables_are_never_touched(author, tmp_path):
@@ -149,6 +166,11 @@ def test_views_triggers_and_virtual_tables_are_never_touched(author, tmp_path):
     assert time.monotonic() - started < 5
     assert timeline.events.filter(pl.col("kind") == "kernel").is_empty()
     assert timeline.device_work.height == 2  # the copies
+    notes = {note.kind: note for note in timeline.report.notes}
+    assert "CUPTI_ACTIVITY_KIND_KERNEL cannot be read (it is a view)" in notes["device-work-lost"].text
+    assert "OSRT_API cannot be read (it is a view)" in notes["table-unread"].text
+    assert timeline.report.counts["lost-table"].n == 2
+    assert timeline.report.trust == "poor"
 
 
 def test_generated_columns_are_not_computed(author, tmp_path):
@@ -198,7 +220,39 @@ def test_a_folder_with_a_damaged_table(author, damage, tmp_path):
     timeline = traceview.load(folder)
     assert timeline.events.filter(pl.col("kind") == "kernel").height == 2
     assert timeline.report.counts["lost-table"].n == 1
-    assert timeline.report.trust == "limited"
+    assert timeline.report.trust == "poor"
+    (text,) = [note.text for note in timeline.report.notes if note.kind == "device-work-lost"]
+    assert text == (
+        "The table CUPTI_ACTIVITY_KIND_MEMCPY cannot be read (its file is damaged): "
+        "device work is missing, and times are lower bounds."
+    )
+
+
+def test_a_damaged_table_of_host_calls_is_named_and_only_limits(author, tmp_path):
+    folder = author().write_folder(tmp_path / "a_pqtdir", "parquet")
+    (folder / "CUPTI_ACTIVITY_KIND_RUNTIME.parquet").write_bytes(b"PAR1" + b"\xff" * 500 + b"PAR1")
+    notes = {note.kind: note for note in traceview.load(folder).report.notes}
+    assert "CUPTI_ACTIVITY_KIND_RUNTIME" in notes["table-unread"].text
+    assert notes["table-unread"].trust == "limited"
+
+
+def test_strings_alone_are_no_export(tmp_path):
+    path = tmp_path / "a.sqlite"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE StringIds (id INTEGER, value TEXT)")
+    connection.close()
+    assert "an SQLite database without profiler tables" in refused(path).why
+
+
+def test_ranges_without_strings_are_called_unnamed(author, tmp_path):
+    path = author().write_sqlite(tmp_path / "a.sqlite")
+    with sqlite3.connect(path) as connection:
+        connection.execute("DELETE FROM StringIds WHERE value = 'denoise'")
+    connection.close()
+    timeline = traceview.load(path)
+    ranges = timeline.events.filter(pl.col("kind") == "annotation")["name"].cast(pl.String)
+    assert ranges.to_list() == ["unnamed range"] * 2
+    assert timeline.report.counts["lost-name"].n == 2
 
 
 def test_a_folder_among_others(author, tmp_path):
@@ -250,10 +304,27 @@ def test_a_raw_report_is_exported_once_and_without_private_facts(report, author,
     export.add("META_DATA_CAPTURE", name="PROCESS_0:ENVIRONMENT_VARIABLE", value="HF_TOKEN=secret")
     export.add("META_DATA_EXPORT", name="EXPORT_PARAM_INPUT_PATH", value="/home/jane/secret")
     export.add("TARGET_INFO_SYSTEM_ENV", name="Hostname", value="secret-host")
+    export.tables["ProcessStreams"][0]["filenameId"] = export.string("/home/secret/stdout.log")
     from sample_traces import nsys_authoring
 
     nsys_authoring.COLUMNS.setdefault("ProcessStreams", ("globalPid", "filenameId", "contentId"))
     ready = export.write_sqlite(tmp_path / "ready.db")
+    with sqlite3.connect(ready) as connection:
+        for table in ("PROCESSES", "DIAGNOSTIC_EVENT"):
+            connection.execute(f"DROP TABLE IF EXISTS {table}")
+        connection.execute("CREATE TABLE PROCESSES (globalPid INTEGER, pid INTEGER, name TEXT)")
+        (packed,) = connection.execute("SELECT globalPid FROM CUPTI_ACTIVITY_KIND_KERNEL").fetchone()
+        connection.execute("INSERT INTO PROCESSES VALUES (?, 300, '/home/secret/bin/python3')", (packed,))
+        connection.execute("CREATE TABLE DIAGNOSTIC_EVENT (severity INTEGER, text TEXT)")
+        lost = "/home/secret/x: Not all CUDA events might have been collected at /secret."
+        connection.execute("INSERT INTO DIAGNOSTIC_EVENT VALUES (2, ?)", (lost,))
+        # What a later version may add.
+        connection.execute("CREATE TABLE NEW_INFO (path TEXT)")
+        connection.execute("INSERT INTO NEW_INFO VALUES ('/home/secret')")
+        connection.execute("CREATE VIEW NEW_VIEW AS SELECT 'secret'")
+        connection.execute("ALTER TABLE NVTX_EVENTS ADD COLUMN payload")
+        connection.execute("UPDATE NVTX_EVENTS SET payload = 'secret'")
+    connection.close()
     log = tmp_path / "calls"
     fake_nsys(
         tmp_path / "bin",
@@ -268,6 +339,11 @@ def test_a_raw_report_is_exported_once_and_without_private_facts(report, author,
     assert len(log.read_text().splitlines()) == 1
     (cached,) = (tmp_path / "cache").rglob("*.sqlite")
     assert b"secret" not in cached.read_bytes()
+    again, plain = traceview.load(report), traceview.load(shutil.copy(ready, tmp_path / "plain.sqlite"))
+    assert again.events.equals(plain.events, null_equal=True)
+    assert "python3" in again.processes["name"].to_list()
+    for timeline in (again, plain):
+        assert "profiler-dropped-records" in [note.kind for note in timeline.report.notes]
     assert cached.stat().st_mode & 0o777 == 0o600
 
 
@@ -366,3 +442,28 @@ def test_text_that_is_not_utf_8(author, tmp_path):
     assert timeline.report.counts["repaired-text"].n == 2 + 1
     names = set(timeline.events.filter(pl.col("kind") == "annotation")["name"].cast(pl.String))
     assert names == {"\ufffddenoise", "\ufffdabs"}
+
+
+@pytest.mark.parametrize(
+    "private",
+    ["CAST(CAST('HOME=' AS BLOB) || x'ff' || CAST('secret' AS BLOB) AS TEXT)", "CAST('HOME=secret' AS BLOB)"],
+)
+def test_damaged_text_that_no_event_uses_is_not_shown(private, author, tmp_path, capsys):
+    path = author().write_sqlite(tmp_path / "a.sqlite")
+    with sqlite3.connect(path) as connection:
+        connection.execute(f"INSERT INTO StringIds VALUES (77777, {private})")  # noqa: S608
+        # Text that is not UTF-8 makes the careful reader look at the table; a blob alone is read as text.
+        connection.execute("UPDATE StringIds SET value = CAST(x'ff64656e6f697365' AS TEXT) WHERE value = 'denoise'")
+        connection.execute("CREATE TABLE k AS SELECT * FROM CUPTI_ACTIVITY_KIND_KERNEL")
+        connection.execute("UPDATE k SET streamId = 'HOME=secret' WHERE rowid = 1")
+        connection.execute("DROP TABLE CUPTI_ACTIVITY_KIND_KERNEL")
+        connection.execute("ALTER TABLE k RENAME TO CUPTI_ACTIVITY_KIND_KERNEL")
+    connection.close()
+    counts = traceview.load(path).report.counts
+    assert counts["repaired-text"].example.startswith("StringIds.value, id ")
+    assert counts["lost-field"].example == "CUPTI_ACTIVITY_KIND_KERNEL.streamId: a text instead of an integer"
+    for form in ("text", "json"):
+        main(["kernels", str(path), "--format", form])
+        output = capsys.readouterr()
+        assert "kernel" in output.out
+        assert "secret" not in output.out + output.err

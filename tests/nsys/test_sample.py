@@ -7,6 +7,8 @@ import sqlite3
 from pathlib import Path
 
 from sample_traces import samples_nsys
+from sample_traces.nsys_authoring import Export
+from traceview.cli.main import main
 from traceview.dispatch import dispatch_table
 from traceview.loading import load
 
@@ -36,3 +38,22 @@ def test_sizes_alone_prove_the_refusal_by_the_mask():
     assert refused == {(one["rule"], "refuses") for one in truth["refusals"]}
     # Dtypes are not in NVTX ranges: what depends on them is never taken for fulfilled.
     assert {reason.status for reason in math.reasons if reason.rule == "E1"} == {"not recorded"}
+
+
+def test_reasons_and_remarks_are_whole_sentences(capsys, tmp_path):
+    assert main(["explain", str(SAMPLE)]) in {0, 1, 3}
+    shown = capsys.readouterr().out
+    assert "(holds for torch " in shown
+    assert "(; " not in shown
+    export = Export()
+    rank = export.process(1)
+    for _ in range(9):
+        rank.launch("k", us=1)
+    path = export.write_sqlite(tmp_path / "a.sqlite")
+    with sqlite3.connect(path) as connection:
+        connection.execute("DELETE FROM CUPTI_ACTIVITY_KIND_KERNEL WHERE rowid % 3 = 0")
+    connection.close()
+    main(["gaps", str(path)])
+    shown = capsys.readouterr().out
+    assert "Idle time is not reliable" in shown
+    assert "lower bounds.." not in shown.replace("\n", " ")

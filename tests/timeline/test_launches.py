@@ -72,6 +72,16 @@ def test_a_launch_without_its_kernel_makes_totals_lower_bounds() -> None:
     assert t.report.trust is Trust.LIMITED
 
 
+def test_a_launch_in_a_thousand_without_its_kernel_limits_nothing_and_says_so() -> None:
+    events = [one for at in range(1, 1000) for one in (launch(at, at), kernel("k", 5000 + at, 5001 + at, at))]
+    t = timeline(launch(0, 5000), *events)
+    assert notes(t)["launch-without-work"] == (
+        "1 of 1,000 launches have no device event in the file (1 cudaLaunchKernel): "
+        "at most 1.0 % of the kernel launches, too few to limit an answer."
+    )
+    assert t.report.trust is Trust.GOOD
+
+
 def test_an_empty_fill_that_never_reaches_the_device_is_no_loss() -> None:
     t = timeline(launch(0, 1), launch(2, 2, name="cudaMemsetAsync"), kernel("k", 5, 6, 1))
     assert "fills and copies of nothing" in notes(t)["launch-without-work"]

@@ -228,7 +228,8 @@ def _where(holds: Sequence[_Spoken], homes: Sequence[_Place]) -> str:
     platforms = list(dict.fromkeys(one.world.platform for one in holds))
     if {place.world.platform for place in homes} != set(platforms):
         parts.append(" or ".join(platforms))
-    return f"{holds[0].answer.text}; holds for {' on '.join(parts) or range_text(_releases(holds))}"
+    where = f"holds for {' on '.join(parts) or range_text(_releases(holds))}"
+    return f"{holds[0].answer.text}; {where}" if holds[0].answer.text else where
 
 
 def _worse(state: State, said: _Spoken) -> State:

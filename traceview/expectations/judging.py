@@ -30,6 +30,7 @@ from traceview.expectations.vocabulary import FAMILIES
 from traceview.expectations.words import calls, time
 from traceview.kernels import Family
 from traceview.launches import graph_replays
+from traceview.losses import WORK_LOST, WORK_MAY_BE_LOST
 from traceview.quantities import percent
 from traceview.rules.device_work import union_ns
 from traceview.stages import matches
@@ -81,7 +82,7 @@ def judge_expect(expect: Expect, pieces: Pieces) -> Judgement:
         return Judgement(Verdict.INCONCLUSIVE, unseen)
     scope = pieces.in_scope(wanted)
     suspects = pieces.suspects(wanted)
-    blind = sum(piece.device_ns for piece in suspects) > BLIND_SHARE * pieces.total_ns
+    blind = _outweighs(suspects, pieces)
     if not scope:
         return _nothing(expect, pieces, suspects if blind else [])
     split = split_scope(scope, wanted)
@@ -129,7 +130,7 @@ def judge_forbid(forbid: Forbid, pieces: Pieces, findings: Sequence[Finding]) ->
     if split.bad:
         return Judgement(Verdict.FAIL, f"{_groups(split.bad, _device_time)} ran")
     unknown = [piece for piece in split.untold if piece.family == Family.UNKNOWN.value]
-    told_enough = sum(piece.device_ns for piece in unknown) <= BLIND_SHARE * pieces.total_ns
+    told_enough = not _outweighs(unknown, pieces)
     doubtful = [piece for piece in split.untold if not (told_enough and piece.family == Family.UNKNOWN.value)]
     if doubtful:
         words = f"nothing of the kind is proven, but {_groups(doubtful, _device_time)} could be"
@@ -138,6 +139,14 @@ def judge_forbid(forbid: Forbid, pieces: Pieces, findings: Sequence[Finding]) ->
     what = "kernels" if by_kernel else "calls and kernels"
     seen = f"nothing of the kind among {sum(piece.count for piece in source):,} {what}"
     return Judgement(Verdict.INCONCLUSIVE, f"{seen}; {doubt}") if doubt else Judgement(Verdict.PASS, seen)
+
+
+def _outweighs(untold: Sequence[Piece], pieces: Pieces) -> bool:
+    """Work that is not told is more than :data:`BLIND_SHARE`: of device time, or of kernels where it has no time."""
+    timeless = sum(piece.count for piece in untold if piece.kernel is not None and not piece.device_ns)
+    if timeless > BLIND_SHARE * sum(piece.count for piece in pieces.kernels):
+        return True
+    return sum(piece.device_ns for piece in untold) > BLIND_SHARE * pieces.total_ns
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
@@ -153,6 +162,11 @@ def incomplete(timeline: Timeline) -> str | None:
         return "the file is damaged, and what is wrong or missing could hold a counter-example"
     if report.truncated:
         return "the file is cut off, and the missing part could hold a counter-example"
+    lost = [note for note in report.notes if note.kind in (WORK_LOST, WORK_MAY_BE_LOST)]
+    if lost:
+        # The surest first: what certainly was device work outweighs what may have been.
+        text = min(lost, key=lambda note: note.kind != WORK_LOST).text
+        return f"{text[0].lower()}{text[1:].rstrip('.')}, and what is missing could hold a counter-example"
     if report.trust is Trust.POOR:
         return "the import lost too much to conclude from what is left (see the import report)"
     replays = graph_replays(timeline.events)
@@ -169,6 +183,12 @@ def hidden_in_graphs(timeline: Timeline) -> str | None:
     work = timeline.device_work
     opaque_ns = union_ns(work.filter(pl.col("kind") == "graph"))
     busy_ns = union_ns(work) if opaque_ns else 0
+    timeless = work.filter((pl.col("kind") == "graph") & (pl.col("dur_ns") == 0)).height
+    if timeless > BLIND_SHARE * work.height:
+        return (
+            f"{timeless:,} graphs are recorded as opaque blocks without a time, "
+            "and what ran inside could hold a counter-example"
+        )
     if opaque_ns <= BLIND_SHARE * busy_ns:
         return None
     return (

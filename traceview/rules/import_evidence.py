@@ -20,6 +20,9 @@ RULE_OF_NOTE: Final = {
     "damaged": "TV903",
     "unreadable-events": "TV903",
     "file-unreadable": "TV903",
+    "device-work-lost": "TV903",
+    "device-work-may-be-lost": "TV903",
+    "table-unread": "TV903",
     "cupti-range-profiler": "TV904",
     "graph-without-work": "TV905",
 }
