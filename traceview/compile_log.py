@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from traceview.errors import TraceviewError
+from traceview.name_numbers import read_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -147,8 +148,8 @@ def _records(lines: Any) -> Iterator[tuple[int | None, dict[str, Any], str] | No
             continue
         if isinstance(value, dict):
             current = value
-            stated = str(value.get("rank", found["rank"]))
-            rank = int(stated) if stated.isdecimal() else None
+            stated = value.get("rank", found["rank"])
+            rank = read_number(stated if isinstance(stated, str) else json.dumps(stated))
     if current is not None:
         yield rank, current, "".join(payload)
 

@@ -15,8 +15,7 @@ import polars as pl
 if TYPE_CHECKING:
     from traceview.timeline import Timeline
 
-STEP_NAME: Final = r"^ProfilerStep\s*#(\d+)$"
-
+STEP_NAME: Final = r"^ProfilerStep\s*#([0-9]+)$"
 
 STEP_DETAIL: Final = "step_num"
 """Detail of a range of any name that JAX's ``StepTraceAnnotation`` set: the number of the step."""
@@ -35,7 +34,8 @@ def profiler_steps(timeline: Timeline) -> pl.DataFrame:
     marks = annotations.filter(pl.col("name").str.contains(STEP_NAME))
     if marks.height:
         number = pl.col("name").str.extract(STEP_NAME).cast(pl.Int32, strict=False)
-        return marks.with_columns(number=number).select(columns)
+        # A number that no program counts to marks no step that an event could be said to belong to.
+        return marks.with_columns(number=number).drop_nulls("number").select(columns)
     numbered = timeline.details.get(STEP_DETAIL)
     if numbered is None or numbered.schema["value"] != pl.Int64:
         return marks.with_columns(number=pl.lit(None, pl.Int32)).select(columns)

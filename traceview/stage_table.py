@@ -13,8 +13,10 @@ from traceview import intervals
 from traceview.amdahl import speedup, speedup_by
 from traceview.floors import work_floors
 from traceview.partition import Partition, partition
+from traceview.quantities import percent
 from traceview.schema import Column, FrameSchema
 from traceview.stage_repeats import call_times
+from traceview.stage_work import StageWork
 from traceview.stages import Staging, assign_stages
 from traceview.steps import LEAST_STEPS, StepTable, find_steps, percentiles
 
@@ -42,7 +44,13 @@ STAGES: Final = FrameSchema(
         Column("share", pl.Float64, "", "`wall_ns` over the wall time of the steps"),
         Column("share_of_attributed", pl.Float64, "", "`wall_ns` over the time that is in some stage"),
         Column("repeats", pl.String, "", "what the percentiles are over: `steps` or `calls`", nullable=True),
-        Column("p50_ns", pl.Float64, "ns", "median wall time per step, or device time per call", nullable=True),
+        Column(
+            "p50_ns",
+            pl.Float64,
+            "ns",
+            "median wall time per step in which it takes any, or device time per call",
+            nullable=True,
+        ),
         Column("p99_ns", pl.Float64, "ns", "99th percentile of the same", nullable=True),
         Column("kernels", pl.Int64, "", "pieces of device work in the steps"),
         Column("launches", pl.Int64, "", "host calls that launched them"),
@@ -125,19 +133,22 @@ def stage_table(
     cut = partition(staging, steps.steady)
     busy, idle = cut.busy.sum(axis=1), cut.idle.sum(axis=1)
     wall = int(cut.walls.sum())
-    table = None if staging.why_none else _table(staging, steps, cut)
+    why_none = staging.why_none
+    table = None if why_none else _table(staging, steps, cut)
+    if table is not None and not table.height:
+        table, why_none = None, "; ".join(("no stage of the trace takes time in the counted steps", *staging.notes))
     notes = [*staging.notes, *steps.notes]
-    if staging.why_none:
-        notes.insert(0, f"no stage is known: {staging.why_none}")
+    if why_none:
+        notes.insert(0, f"no stage is known: {why_none}")
     elif wall and (busy[-1] + idle[-1]) > WEAK_SHARE * wall:
-        share = (busy[-1] + idle[-1]) / wall
-        notes.append(f"{100 * share:.1f} % of the time is in no stage: mark the rest to learn more")
+        share = percent(float(busy[-1] + idle[-1]) / wall)
+        notes.append(f"{share} of the time is in no stage: mark the rest to learn more")
     return StageTable(
         stages=table,
         wall_ns=wall,
         unattributed_busy_ns=int(busy[-1]),
         unattributed_idle_ns=int(idle[-1]),
-        sources=tuple(source.value for source in staging.sources),
+        sources=() if table is None else tuple(source.value for source in staging.sources),
         steps=steps,
         counted=len(set(cut.steps.tolist())),
         devices=len({device for device in cut.devices if device is not None}),
@@ -157,33 +168,39 @@ def _table(staging: Staging, steps: StepTable, cut: Partition) -> pl.DataFrame:
     own_wall = (cut.busy + cut.idle).sum(axis=1)
     attributed = total - int(own_wall[-1])
     by_path = dict(zip(cut.stages, own_wall[:-1].tolist(), strict=True))
+    mine = StageWork(work, paths)
+    opened = set(staging.ranges["stage"].unique())
+    on_host = {
+        stage: (count, host_ns)
+        for stage, count, host_ns in ranges.group_by("stage")
+        .agg(count=pl.len(), host_ns=(pl.col("end_ns") - pl.col("start_ns")).sum())
+        .iter_rows()
+    }
     rows = []
     for at, path in enumerate(paths):
-        inside = _in_stage(path)
-        mine = work.filter(inside)
-        these = ranges.filter(pl.col("stage") == path)
+        count, host_ns = on_host.get(path, (0, 0))
         busy_ns, wall_ns = int(busy[at].sum()), int(wall[at].sum())
         p50, p99, repeats = _repeats(wall[at], cut, calls.get(path))
-        saved, known = _saving(mine)
+        saved, known = _saving(*mine.floors(path))
         share = wall_ns / total if total else 0.0
         rows.append(
             {
                 "stage": path,
                 "depth": path.count("/"),
-                "count": these.height if path in set(staging.ranges["stage"]) else None,
+                "count": count if path in opened else None,
                 "wall_ns": wall_ns,
                 "own_wall_ns": by_path.get(path, 0),
                 "device_busy_ns": busy_ns,
                 "idle_ns": wall_ns - busy_ns,
-                "overlapped_ns": max(_union_ns(mine) - busy_ns, 0),
-                "host_ns": int((these["end_ns"] - these["start_ns"]).sum()),
+                "overlapped_ns": max(mine.union_ns(path) - busy_ns, 0),
+                "host_ns": host_ns,
                 "share": share,
                 "share_of_attributed": wall_ns / attributed if attributed else 0.0,
                 "repeats": repeats,
                 "p50_ns": p50,
                 "p99_ns": p99,
-                "kernels": mine.height,
-                "launches": mine["launch_id"].drop_nulls().n_unique(),
+                "kernels": mine.pieces(path),
+                "launches": mine.launches(path),
                 "speedup_if_removed": speedup(share, inf),
                 "speedup_if_2x": speedup(share, 2.0),
                 "speedup_at_floor": None if known is None else speedup_by(total, min(saved, busy_ns)),
@@ -211,10 +228,6 @@ def _inclusive(paths: list[str], stages: tuple[str, ...], table: NDArray[np.int6
     return found
 
 
-def _in_stage(path: str) -> pl.Expr:
-    return (pl.col("stage") == path) | pl.col("stage").str.starts_with(f"{path}/")
-
-
 def _in_steps(ranges: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
     """The ranges that open in the host range of a counted step."""
     spans = steps.select("process", "host_start_ns", "host_end_ns").sort("host_start_ns")
@@ -240,33 +253,27 @@ def _work_in_steps(timeline: Timeline, steps: pl.DataFrame) -> pl.DataFrame:
     return work.filter(pl.Series(intervals.covered(starts, ends, windows) > 0))
 
 
-def _union_ns(work: pl.DataFrame) -> int:
-    total = 0
-    for _, rows in work.group_by("device"):
-        starts = rows["start_ns"].to_numpy()
-        total += intervals.total(starts, starts + rows["dur_ns"].to_numpy())
-    return total
-
-
 def _repeats(
     wall: NDArray[np.int64], cut: Partition, calls: NDArray[np.int64] | None
 ) -> tuple[float | None, float | None, str | None]:
-    """Median and 99th percentile: per step where there are enough of them, else per call of the stage."""
+    """Median and 99th percentile: per step where there are enough of them, else per call of the stage.
+
+    Steps without the stage say nothing about how long it takes, so they do not count.
+    """
     if len(set(cut.steps.tolist())) >= LEAST_STEPS:
-        p50, p99 = percentiles(wall, (50, 99))
-        return p50, p99, "steps"
+        p50, p99 = percentiles(wall[wall > 0], (50, 99))
+        return p50, p99, None if p50 is None else "steps"
     if calls is not None and len(calls) >= LEAST_STEPS:
         p50, p99 = percentiles(calls, (50, 99))
         return p50, p99, "calls"
     return None, None, None
 
 
-def _saving(work: pl.DataFrame) -> tuple[int, float | None]:
+def _saving(total: int, known: int, floor: int) -> tuple[int, float | None]:
     """What work would save at its floor, ns, and for which part of it that is known; ``None``: for too little."""
-    total, known = int(work["dur_ns"].sum()), int(work["device_ns"].sum())
     if not total or known < LEAST_KNOWN * total:
         return 0, None
-    return known - int(work["floor_ns"].sum()), min(known / total, 1.0)
+    return known - floor, min(known / total, 1.0)
 
 
 def _in_order(frame: pl.DataFrame) -> pl.DataFrame:

@@ -296,7 +296,11 @@ def _backward_threads(timeline: Timeline) -> pl.Series:
     names = events.filter(pl.col("kind").is_in(["op", "annotation"]))["name"].unique().cast(pl.String)
     names = names.filter(names.str.contains(_BACKWARD_OP))
     tops = events.filter(
-        pl.col("thread").is_not_null() & pl.col("parent_id").is_null() & pl.col("kind").is_in(["op", "annotation"])
+        pl.col("thread").is_not_null()
+        & pl.col("parent_id").is_null()
+        & pl.col("kind").is_in(["op", "annotation"])
+        # Of a thread whose events last no time no share can be told.
+        & (pl.col("dur_ns") > 0)
     )
     is_node = pl.col("name").is_in(names.cast(pl.Categorical).implode())
     nodes = tops.group_by("thread").agg(share=pl.col("dur_ns").filter(is_node).sum() / pl.col("dur_ns").sum())

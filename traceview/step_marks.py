@@ -11,6 +11,7 @@ import polars as pl
 from traceview.host_calls import outermost
 from traceview.knowledge.range_names import RangeKind, RangeName, read_range_name
 from traceview.step_cycles import find_cycles
+from traceview.step_overlaps import one_thread, overlapping, repeated_inside
 
 if TYPE_CHECKING:
     from traceview.timeline import Timeline
@@ -51,12 +52,12 @@ _COLUMNS: Final = {
 }  # fmt: skip
 
 
-def find(timeline: Timeline) -> tuple[StepSource, pl.DataFrame]:
+def find(timeline: Timeline) -> tuple[StepSource, pl.DataFrame, list[str]]:
     """The ranges that open steps, by process and start, and what they are.
 
     Returns:
-        The source, and columns ``id``, ``process``, ``name``, ``number``, ``phase``, ``requests``,
-        ``prefill_tokens``, ``decode_tokens``, ``host_start_ns``, ``host_end_ns``.
+        The source; columns ``id``, ``process``, ``name``, ``number``, ``phase``, ``requests``,
+        ``prefill_tokens``, ``decode_tokens``, ``host_start_ns``, ``host_end_ns``; and what was left out, in words.
     """
     events = timeline.events
     ranges = events.filter(pl.col("thread").is_not_null() & (pl.col("kind") == "annotation")).with_columns(
@@ -78,18 +79,20 @@ def find(timeline: Timeline) -> tuple[StepSource, pl.DataFrame]:
     )
     for source, rows in candidates:
         if rows.height:
-            return source, _described(rows, read)
+            notes = repeated_inside(timeline, rows, ranges)
+            rows, left_out = one_thread(rows)
+            return source, _described(rows, read), [*notes, *left_out, *overlapping(rows)]
     for source, family in ((StepSource.OPTIMIZER, "torch.opt"), (StepSource.DATA, "torch.data")):
         rows = _between_starts(of(RangeKind.STAGE, family))
         if rows.height:
-            return source, _described(rows, read)
+            return source, _described(rows, read), []
     rounds = _rounds(timeline, ranges, read)
     if rounds.height:
-        return StepSource.CYCLE, _described(rounds, read)
+        return StepSource.CYCLE, _described(rounds, read), []
     modules = _main_modules(timeline)
     if modules.height:
-        return StepSource.XLA_MODULE, _described(modules, read)
-    return StepSource.WHOLE, _whole(timeline)
+        return StepSource.XLA_MODULE, _described(modules, read), []
+    return StepSource.WHOLE, _whole(timeline), []
 
 
 def several_iterations(timeline: Timeline, source: StepSource, ranges: pl.DataFrame) -> list[str]:
@@ -185,6 +188,10 @@ def _whole(timeline: Timeline) -> pl.DataFrame:
 _TOLD: Final = ("phase", "requests", "prefill_tokens", "decode_tokens")
 
 
+def _sum(first: int | None, second: int | None) -> int | None:
+    return None if first is None or second is None else first + second
+
+
 def _described(rows: pl.DataFrame, read: dict[str, RangeName]) -> pl.DataFrame:
     rows = rows.sort("process", "start_ns")
     counts = [dict(read[name].counts or {}) if name in read else {} for name in rows["name"]]
@@ -192,10 +199,7 @@ def _described(rows: pl.DataFrame, read: dict[str, RangeName]) -> pl.DataFrame:
         read[name].stage or None if name in read and read[name].kind is RangeKind.PHASE else None
         for name in rows["name"]
     ]
-    requests = [
-        one.get("requests", one["prefill_requests"] + one["decode_requests"] if "prefill_requests" in one else None)
-        for one in counts
-    ]
+    requests = [one.get("requests", _sum(one.get("prefill_requests"), one.get("decode_requests"))) for one in counts]
     numbers = rows["number"].to_list() if "number" in rows.columns else [one.get("index") for one in counts]
     counted = rows.with_columns(at=pl.int_range(pl.len()).over("process"))["at"].to_list()
     return pl.DataFrame(

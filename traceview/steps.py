@@ -9,12 +9,13 @@ reproduce. Steps of one process never overlap.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import polars as pl
 
-from traceview import step_marks
+from traceview import intervals, step_marks
+from traceview.quantities import percent
 from traceview.schema import Column, FrameSchema
 from traceview.step_marks import StepSource
 from traceview.warm_up import mark_warm_up
@@ -46,6 +47,11 @@ STEPS: Final = FrameSchema(
     ),
 )
 """What :func:`find_steps` returns."""
+
+_NOTICEABLE: Final = 0.01
+"""Device work in no step is said if it is at least this part of the device time."""
+
+_MOST_NAME: Final = 60
 
 LEAST_STEPS: Final = 3
 """Fewer steady steps than this have no percentiles."""
@@ -100,14 +106,18 @@ class StepTimes:
 
 def find_steps(timeline: Timeline) -> StepTable:
     """Find the steps of a linked timeline; without any mark the whole trace is one."""
-    source, ranges = step_marks.find(timeline)
-    notes: list[str] = []
+    source, ranges, notes = step_marks.find(timeline)
     if source is StepSource.WHOLE:
-        notes.append("the trace has no step marks, so all of it is taken as one step")
+        notes.append(
+            "the trace has no step marks, so all of it is taken as one step"
+            if ranges.height
+            else "the trace holds no op, call, annotation or device work, so there is no step"
+        )
     device = _device_windows(timeline, ranges, source)
     steps = _windows(timeline, ranges.join(device, on="id", how="left", maintain_order="left"), source, notes)
     steps = mark_warm_up(timeline, steps)
     notes += step_marks.several_iterations(timeline, source, ranges)
+    notes += _outside(timeline, steps)
     frame = steps.select(
         *("process", "number", "name", "phase", "requests", "prefill_tokens", "decode_tokens"),
         *("start_ns", "end_ns", "host_start_ns", "host_end_ns", "warmup", "why"),
@@ -168,6 +178,29 @@ def _device_windows(timeline: Timeline, ranges: pl.DataFrame, source: StepSource
     )
 
 
+def _begins_late(first: dict[str, Any], before: int) -> list[str]:
+    """A remark on a first step whose range opens while work of before the recording still runs."""
+    late = min(before, first["host_end_ns"]) - first["host_start_ns"]
+    if late < _NOTICEABLE * (first["host_end_ns"] - first["host_start_ns"]) or late <= 0:
+        return []
+    begins = f"{first['name'][:_MOST_NAME]} begins {late / 1e6:.3f} ms after its host range opens"
+    return [f"{begins}: until then the device runs work whose launch is not in the file, which is no part of this step"]
+
+
+def _outside(timeline: Timeline, steps: pl.DataFrame) -> list[str]:
+    """A remark on device work that runs in no step, if it is more than a little."""
+    work = timeline.device_work
+    starts, lengths = work["start_ns"].to_numpy(), work["dur_ns"].to_numpy()
+    windows = intervals.merge(steps["start_ns"].to_numpy(), steps["end_ns"].to_numpy())
+    outside = intervals.covered(starts, starts + np.maximum(lengths, 1), windows) == 0
+    left, whole = int(lengths[outside].sum()), int(lengths.sum())
+    if not whole or left < _NOTICEABLE * whole:
+        return []
+    pieces = int(outside.sum())
+    runs = "piece of device work runs" if pieces == 1 else "pieces of device work run"
+    return [f"{pieces:,} {runs} in no step: {percent(left / whole)} of the device time is not looked at here"]
+
+
 def _windows(timeline: Timeline, ranges: pl.DataFrame, source: StepSource, notes: list[str]) -> pl.DataFrame:
     """Ranges with ``start_ns`` and ``end_ns`` of their steps."""
     orphans = timeline.device_work.filter(pl.col("launch_id").is_null()).select(
@@ -183,6 +216,7 @@ def _windows(timeline: Timeline, ranges: pl.DataFrame, source: StepSource, notes
             # Work of an earlier step that still runs is not this step's time.
             earlier = orphans.filter((pl.col("process") == process) & (pl.col("end_ns") <= first[0]))["end_ns"]
             before = max(before, int(earlier.max() or -1))  # type: ignore[arg-type]
+            notes += _begins_late(own.row(0, named=True), before)
         for row in own.iter_rows(named=True):
             start, end = max(row["host_start_ns"], before), max(row["host_end_ns"], before)
             if row["last_ns"] is not None:

@@ -142,7 +142,7 @@ def stage_report(timeline: Timeline, given: Sequence[StagePattern] = ()) -> Stag
 
 def step_notes(steps: StepTimeline) -> list[PartNote]:
     """What limits the steps and their accounting."""
-    notes = [PartNote("steps", text) for text in steps.table.notes]
+    notes = [PartNote("steps", _sentence(text)) for text in steps.table.notes]
     if steps.devices is None:
         notes.append(PartNote("time", "No device work is recorded in the steps: only what the host did can be told."))
     if steps.idle_doubt:
@@ -157,7 +157,11 @@ def step_notes(steps: StepTimeline) -> list[PartNote]:
 def stage_notes(stages: StageTable) -> list[PartNote]:
     """What limits the stages."""
     own = [text for text in stages.notes if text not in stages.steps.notes]
-    return [PartNote("stages", f"{text[:1].upper()}{text[1:]}.") for text in own]
+    return [PartNote("stages", _sentence(text)) for text in own]
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _dispatches(staging: Staging) -> dict[str, tuple[StageDispatch, ...]]:

@@ -25,8 +25,8 @@ FRAME: Final = r"compile_inner|entire_frame_compile"
 AUTOTUNE: Final = r"(?i)autotun|benchmark"
 _CAPTURE: Final = r"CUDAGraphNode|cudagraph"
 _TORCH: Final = r"\(dynamo_timed\)$|compile_inner|entire_frame_compile"
-_COMPANION: Final = r"_data: .*compile_id=(\d+/\d+)"
-_REGION: Final = r"^Torch-Compiled Region: (\d+/\d+)$"
+_COMPANION: Final = r"_data: .*compile_id=([0-9]+/[0-9]+)"
+_REGION: Final = r"^Torch-Compiled Region: ([0-9]+/[0-9]+)$"
 _LOOKUP: Final = r"^TorchDynamo Cache Lookup$"
 
 
@@ -59,7 +59,7 @@ def torch_compilations(timeline: Timeline) -> Iterator[dict[str, Any]]:
             "what": what,
             "function": function,
             "compile_id": compile_id,
-            "recompiled": int(compile_id.split("/")[1]) > 0 if compile_id else None,
+            "recompiled": bool(compile_id.split("/")[1].strip("0")) if compile_id else None,
             "reason": None,
             "shapes": None,
             "start_ns": row["start_ns"],

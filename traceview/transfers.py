@@ -7,9 +7,9 @@ transfer stand for them. A trace of PyTorch without devices shows the copies tha
 from __future__ import annotations
 
 import json
+from math import prod
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
 import polars as pl
 
 from traceview import intervals
@@ -162,8 +162,10 @@ def _first_bytes(dims: str | None, dtypes: str | None) -> int | None:
     try:
         shape, dtype = json.loads(dims)[0], json.loads(dtypes)[0]
         size = _SIZES.get(str(dtype).lower())
-        return None if size is None else size * int(np.prod([int(one) for one in shape], dtype=np.int64))
-    except (ValueError, IndexError, TypeError, RecursionError):
+        # Numbers of a file are of any size: the product of a few may fit no column.
+        whole = None if size is None else size * prod(int(one) for one in shape)
+        return whole if whole is not None and 0 <= whole < 1 << 63 else None
+    except (ValueError, IndexError, TypeError, OverflowError, RecursionError):
         return None
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from traceview import schema
+from traceview.name_numbers import read_number
 from traceview.timeline import Note, RunInfo, Trust
 
 if TYPE_CHECKING:
@@ -22,7 +23,9 @@ SAFE_KEYS: Final = (
 )  # fmt: skip
 """Top-level keys that describe conditions. Everything else (host, user, job, environment) is never taken."""
 
-_DROPPED: Final = re.compile(r"Record counts: Out-of-range = (?P<out>\d+), .*?CUPTI stopped early\? = (?P<stopped>\d+)")
+_DROPPED: Final = re.compile(
+    r"Record counts: Out-of-range = (?P<out>[0-9]+), .*?CUPTI stopped early\? = (?P<stopped>[0-9]+)"
+)
 _BUFFER_FULL: Final = re.compile(r"dropped|buffer (is )?full|ran out of", re.IGNORECASE)
 
 
@@ -80,14 +83,15 @@ def notes(head: Mapping[str, Any]) -> list[Note]:
     found = []
     for line in _log_lines(head.get("INFO")):
         match = _DROPPED.search(line)
-        if match and int(match["out"]):
+        out = read_number(match["out"]) if match else None
+        if out:
             found.append(
                 Note(
                     "profiler-out-of-range",
-                    f"The profiler left out {int(match['out']):,} device records that lay outside its window.",
+                    f"The profiler left out {out:,} device records that lay outside its window.",
                 )
             )
-        if match and int(match["stopped"]):
+        if match and match["stopped"].strip("0"):
             found.append(Note("profiler-stopped-early", "CUPTI stopped before the window closed.", Trust.LIMITED))
     errors = _log_lines(head.get("ERROR")) + _log_lines(head.get("WARNING"))
     dropped = [line for line in errors if _BUFFER_FULL.search(line)]

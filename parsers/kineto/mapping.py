@@ -354,5 +354,5 @@ def _own_notes(raw: RawTrace, rows: NDArray[np.uint32], owners: Owners, counts: 
             )
         )
     if not len(rows):
-        notes.append(Note("no-events", "The file holds metadata but no event."))
+        notes.append(Note("no-events", "The file holds metadata but no event.", Trust.LIMITED))
     return notes

@@ -208,7 +208,8 @@ def missing_notes(about: About, heights: dict[str, int]) -> list[Note]:
     traced = about.captured
     notes = []
     if not any(heights.values()):
-        return [Note("no-events", "The export describes the system and holds no event: nothing was recorded.")]
+        text = "The export describes the system and holds no event: nothing was recorded."
+        return [Note("no-events", text, Trust.LIMITED)]
     if not work and calls:
         text = (
             f"{calls:,} CUDA calls are recorded and no kernel, copy or fill: the profiler did not collect them before "

@@ -21,9 +21,9 @@ HOST_PLANES: Final = (
 METADATA_PLANE: Final = "/host:metadata"
 ENVIRONMENT_PLANE: Final = "Task Environment"
 
-_GPU: Final = re.compile(r"^/device:GPU:(\d+)$")
-_TPU: Final = re.compile(r"^/device:TPU:(\d+)( SparseCore\D*(\d+))?$")
-_STREAM: Final = re.compile(r"^Stream #(\d+)")
+_GPU: Final = re.compile(r"^/device:GPU:([0-9]{1,9})$")
+_TPU: Final = re.compile(r"^/device:TPU:([0-9]{1,9})( SparseCore\D*([0-9]{1,9}))?$")
+_STREAM: Final = re.compile(r"^Stream #([0-9]{1,18})(?![0-9])")
 _DERIVED: Final = frozenset(
     {
         "Steps", "XLA Modules", "XLA Ops", "XLA TraceMe", "TensorFlow Ops", "TensorFlow Name Scope", "Framework Ops",
@@ -31,7 +31,7 @@ _DERIVED: Final = frozenset(
     }
 )  # fmt: skip
 _FIRST_DERIVED_ID: Final = 0xDEADBEEF
-_THREAD_NUMBER: Final = re.compile(r"/(-?\d+)(?=/|$)")
+_THREAD_NUMBER: Final = re.compile(r"/(-?[0-9]{1,18})(?=/|$)")
 _MOST_THREAD_ID: Final = 1 << 32
 """Numbers beyond are hashes that the profiler made up, not thread ids of the system."""
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .source import SourceFile
     from .space import Plane
 
-_IN_NAME: Final = re.compile(r"\((\d+)\)$")
+_IN_NAME: Final = re.compile(r"\(([0-9]{1,20})\)$")
 _UINT64: Final = (1 << 64) - 1
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 MATH = "flash-requested-math-ran.cuda-authored.json.gz"
@@ -91,3 +93,46 @@ def test_a_limit_keeps_the_longest_stages(samples, run):
     out = run("stages", samples / MATH, "--limit", "1").out
     assert "2 more stages: traceview stages --limit 3 shows all." in out
     assert "denoise" in out
+
+
+def authored(tmp_path, *events):
+    trace = tmp_path / "authored.json"
+    trace.write_text(json.dumps({"schemaVersion": 1, "traceEvents": list(events)}))
+    return trace
+
+
+@pytest.mark.parametrize(
+    ("command", "headline"),
+    [("steps", "No step: nothing that takes time is recorded."), ("report", "No event in this trace.")],
+)
+def test_an_empty_trace_has_no_step_and_little_to_trust(command, headline, tmp_path, run):
+    out = run(command, authored(tmp_path)).out
+    assert out.splitlines()[0] == headline
+    assert "trust     limited: The file holds metadata but no event." in out
+    assert "as one step" not in out
+
+
+def test_a_report_without_devices_leads_with_the_step(tmp_path, run):
+    events = [
+        {
+            "ph": "X",
+            "cat": "user_annotation",
+            "name": f"ProfilerStep#{at}",
+            "pid": 1,
+            "tid": 1,
+            "ts": 100 * at,
+            "dur": 90,
+        }
+        for at in range(5)
+    ]
+    out = " ".join(run("report", authored(tmp_path, *events)).out.split())
+    assert out.startswith(
+        "No device work in this trace: only what the host did can be seen. A step takes 90.00 us (median of 5)."
+    )
+
+
+@pytest.mark.parametrize("command", ["steps", "report"])
+def test_notes_are_sentences(command, tmp_path, run):
+    op = {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 0, "dur": 5}
+    out = run(command, authored(tmp_path, op)).out
+    assert "  - The trace has no step marks, so all of it is taken as one step.\n" in out

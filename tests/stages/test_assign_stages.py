@@ -268,3 +268,27 @@ def test_processes_do_not_share_stages():
 )
 def test_what_a_glob_means(stage, pattern, meant):
     assert matches(stage, pattern) is meant
+
+
+def test_parts_without_a_name_are_left_out_and_said():
+    events = [
+        annotation("traceview.stage:", 0, 5), annotation("traceview.stage:/", 10, 15), annotation(" ", 20, 25),
+        annotation("traceview.stage: a // b /", 30, 35), annotation("## : ##", 40, 45),
+        *(event for at in range(5) for event in work(10 * at + 1, at, f"k{at}", 10 * at + 2)),
+    ]  # fmt: skip
+    staging = assign_stages(timeline(*events))
+    assert set(staging.ranges["stage"]) == {"a/b"}
+    assert staging.notes == ("2 marks name no stage and are left out: traceview.stage: must be followed by a name",)
+
+
+def test_many_marks_that_are_only_numbers_keep_them():
+    """More names than a program has stages lose the number at their end, unless nothing else is left."""
+    staging = assign_stages(timeline(*(annotation(f"traceview.stage:{at}", 10 * at, 10 * at + 5) for at in range(40))))
+    assert staging.ranges["stage"].n_unique() == 40
+
+
+def test_a_slash_in_a_name_stands_between_no_stages():
+    events = [annotation("http://model", 0, 5), *work(1, 1, "a", 10)]
+    assert stages(*events) == ({"a": "http:||model"}, ["annotation"])
+    assert matches("http:||model", "http:||model")
+    assert stages(*events, given=["outer/inner=http://model"]) == ({"a": "outer/inner"}, ["pattern"])

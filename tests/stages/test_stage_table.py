@@ -201,3 +201,31 @@ def test_the_floor_of_work_with_recorded_flop():
     assert (row["stage"], row["floor_known_share"]) == ("mlp", 1)
     floor_ns = int(2e9 / 394e12 * 1e9)
     assert row["speedup_at_floor"] == pytest.approx(100_000 / (50_000 + floor_ns))
+
+
+def test_stages_that_take_no_time_of_a_step_are_no_table():
+    """The only annotated range lies after the steps."""
+    found, table = rows(
+        annotation("ProfilerStep#0", 0, 10), annotation("ProfilerStep#1", 10, 20), annotation("save", 30, 40),
+        launch(1, 1), kernel("a", 2, 6, 1), launch(11, 2), kernel("a", 12, 16, 2),
+    )  # fmt: skip
+    assert (found, table.stages, table.sources) == ({}, None, ())
+    assert table.notes[0].startswith("no stage is known: no stage of the trace takes time in the counted steps")
+
+
+def test_a_thread_whose_events_last_no_time_is_not_autograds():
+    """Steps of no length; a share of nothing is not a large share."""
+    found, table = rows(
+        *(annotation(f"ProfilerStep#{at}", 10 * at, 10 * at) for at in range(3)), launch(1, 1), kernel("a", 2, 6, 1)
+    )
+    assert (found, table.stages, table.sources) == ({}, None, ())
+
+
+def test_percentiles_are_over_the_steps_in_which_a_stage_takes_time():
+    """Five steps of 10 us; `often` takes 2, 4 and 6 us of three of them, `rare` 3 us of two."""
+    events = [annotation(f"ProfilerStep#{at}", 10 * at, 10 * at + 10) for at in range(5)]
+    events += [annotation("often", 10 * at + 1, 10 * at + 1 + us) for at, us in ((1, 2), (2, 4), (4, 6))]
+    events += [annotation("rare", 10 * at + 1, 10 * at + 4) for at in (0, 3)]
+    found, _ = rows(*events)
+    assert (found["often"]["p50_ns"], found["often"]["repeats"]) == (4_000, "steps")
+    assert (found["rare"]["p50_ns"], found["rare"]["p99_ns"], found["rare"]["repeats"]) == (None, None, None)

@@ -54,6 +54,10 @@ def test_work_of_an_earlier_step_is_not_this_steps_time():
         )
     )
     assert walls(found) == [20]
+    assert found.notes == (
+        "ProfilerStep#4 begins 0.010 ms after its host range opens: until then the device runs work whose launch is not in the file, which is no part of this step",
+        "1 piece of device work runs in no step: 60.0 % of the device time is not looked at here",
+    )
 
 
 def test_phase_requests_and_tokens_of_a_serving_engine():

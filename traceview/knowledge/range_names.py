@@ -12,6 +12,8 @@ from enum import StrEnum
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Final
 
+from traceview.name_numbers import read_number
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -80,6 +82,7 @@ _ROWS: Final = (
     ("diff.sub", "stage", "@diff", r"^(?P<part>transformer_forward|vae_decode|vae_encode|_?scheduler_step|encode_prompt|_tokenize_prompt)$", "trace"),
     ("diff.sgl", "stage", "@words", r"^stage_(?P<part>[\w.]+?)(?:Stage)?$", "source"),
     ("kineto.step", "step", "", r"^ProfilerStep\s*#(?P<index>\d+)$", "trace"),
+    ("kineto.odd", "nothing", "", r"^ProfilerStep\s*#", "source"),
     ("torch.opt", "stage", "optimizer", r"^Optimizer\.step#.+$", "trace"),
     ("torch.zero", "stage", "zero_grad", r"^Optimizer\.zero_grad#.+$", "trace"),
     ("torch.data", "stage", "data_loading", r"^enumerate\((?:DataLoader|DataPipe)\)#.+$", "trace"),
@@ -155,14 +158,17 @@ _WORDS: Final = (
 )
 """What a part of a diffusion pipeline is called, by words in the name of its class."""
 
-_NUMBER_AT_END: Final = re.compile(r"[\s_#:\-]*\d+$")
+_NUMBER_AT_END: Final = re.compile(r"[\s_#:\-]*[0-9]+$")
 _DIFFUSION: Final = "diff.sub"
 
 
 @cache
 def _table() -> tuple[tuple[str, str, str, re.Pattern[str]], ...]:
     """The rows, compiled when first needed: commands that ask for no stage do not wait for it."""
-    return tuple((family, kind, stage, re.compile(pattern)) for family, kind, stage, pattern, _ in _ROWS)
+    # Programs count in ASCII digits; `\d` alone would take those of every script.
+    return tuple(
+        (family, kind, stage, re.compile(pattern.replace(r"\d", "[0-9]"))) for family, kind, stage, pattern, _ in _ROWS
+    )
 
 
 @lru_cache(maxsize=1 << 16)
@@ -174,7 +180,7 @@ def read_range_name(name: str) -> RangeName:
     """
     name = name.strip()
     if name.startswith(MARK_PREFIX):
-        return RangeName(RangeKind.STAGE, name.removeprefix(MARK_PREFIX).strip(), known=False, family="mark")
+        return RangeName(RangeKind.STAGE, _path(name.removeprefix(MARK_PREFIX)), known=False, family="mark")
     for family, kind, stage, pattern in _table():
         found = pattern.search(name)
         if found:
@@ -188,6 +194,11 @@ def is_diffusion_part(name: RangeName) -> bool:
     return name.family == _DIFFUSION
 
 
+def _path(text: str) -> str:
+    """A path of stages without parts that have no name; ``""`` if none has."""
+    return "/".join(part.strip() for part in text.split("/") if part.strip())
+
+
 def _one_level(label: str) -> str:
     """A label that is one stage, whatever is in it: ``/`` stands between outer and inner stages."""
     return label.replace("/", "|")
@@ -197,23 +208,23 @@ def _of_match(family: str, kind: RangeKind, stage: str, found: re.Match[str]) ->
     groups = {key: value for key, value in found.groupdict().items() if value is not None}
     counts = _counts(groups)
     if stage == "@counts":
-        stage = _phase(int(groups["nctx"]), int(groups["ngen"]))
+        stage = _phase(prefills=bool(groups["nctx"].strip("0")), decodes=bool(groups["ngen"].strip("0")))
     elif stage == "@unknown":
         stage = "iteration"
     elif stage == "@phase":
         stage = groups["phase"]
-        counts[f"{stage}_tokens"] = int(groups["tok"])
+        counts |= _tokens(stage, groups["tok"])
     elif stage == "@mode":
         stage = _MAPS["@mode"].get(groups["mode"].lower(), "iteration")
         if "tok" in groups and stage == "prefill":
-            counts["prefill_tokens"] = int(groups["tok"])
+            counts |= _tokens(stage, groups["tok"])
         if stage == "decode" and "bs" in groups:
-            counts["decode_tokens"] = int(groups["bs"])
+            counts |= _tokens(stage, groups["bs"])
     elif stage == "@words":
         stage = _by_word(groups["part"]) or groups["part"]
     elif stage == "@label":
         # torchrec writes the parts of `forward` as `forward:part`.
-        stage = "/".join(part.strip() for part in _one_level(groups["part"]).split(":") if part.strip())
+        stage = _path(_one_level(groups["part"]).replace(":", "/"))
     elif stage == "@param":
         kind, stage = _of_param(groups["part"])
     elif stage in _MAPS:
@@ -221,7 +232,12 @@ def _of_match(family: str, kind: RangeKind, stage: str, found: re.Match[str]) ->
     return RangeName(kind, stage, known=family != "hash", counts=counts or None, family=family)
 
 
-def _phase(prefills: int, decodes: int) -> str:
+def _tokens(phase: str, text: str) -> dict[str, int]:
+    number = read_number(text)
+    return {} if number is None else {f"{phase}_tokens": number}
+
+
+def _phase(*, prefills: bool, decodes: bool) -> str:
     if prefills and decodes:
         return "mixed"
     return "prefill" if prefills else "decode" if decodes else "idle"
@@ -242,7 +258,8 @@ _COUNTED: Final = {
 
 
 def _counts(groups: Mapping[str, str]) -> dict[str, int]:
-    return {_COUNTED[key]: int(value) for key, value in groups.items() if key in _COUNTED and value.isdigit()}
+    read = {_COUNTED[key]: read_number(value) for key, value in groups.items() if key in _COUNTED}
+    return {key: number for key, number in read.items() if number is not None}
 
 
 def _by_word(text: str) -> str | None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from traceview.render.markdown import inert
+from traceview.render.markdown import MOST_CELL, MOST_LINE, inert
 from traceview.render.names import host_name
+from traceview.render.outcome import shortened
 from traceview.render.page import INDENT
 
 if TYPE_CHECKING:
@@ -45,9 +46,9 @@ def write_grid(page: Page, grid: Grid) -> None:
 def print_markdown(
     out: TextIO, title: str, verdict: str, facts: Sequence[tuple[str, str]], grids: Sequence[Grid]
 ) -> None:
-    """As GitHub-flavoured Markdown; every cell is inert."""
-    lines = [f"## {title}", "", f"**{inert(verdict)}**", "", "| | |", "|---|---|"]
-    lines += [f"| {name} | {inert(value)} |" for name, value in facts if value]
+    """As GitHub-flavoured Markdown; every text is inert, on one line, and of bounded length."""
+    lines = [f"## {title}", "", f"**{_shown(verdict, 2 * MOST_LINE)}**", "", "| | |", "|---|---|"]
+    lines += [f"| {name} | {_shown(value, MOST_LINE)} |" for name, value in facts if value]
     for grid in grids:
         rule = "|".join("--:" if column.number else "---" for column in grid.columns)
         lines += ["", f"### {grid.heading}", ""]
@@ -55,10 +56,15 @@ def print_markdown(
             lines += [f"| {' | '.join(column.heading for column in grid.columns)} |", f"|{rule}|"]
         # Leading spaces stand for nesting, which Markdown would drop.
         lines += [f"| {' | '.join(_markdown_cell(cell) for cell in row)} |" for row in grid.rows]
-        lines += [line for remark in grid.remarks for line in ("", inert(remark))]
+        lines += [line for remark in grid.remarks for line in ("", _shown(remark, 2 * MOST_LINE))]
     print("\n".join(lines), file=out)
 
 
 def _markdown_cell(cell: str) -> str:
     bare = cell.lstrip(" ")
-    return "\u2003" * ((len(cell) - len(bare)) // 2) + inert(bare)
+    return "\u2003" * ((len(cell) - len(bare)) // 2) + _shown(bare, MOST_CELL)
+
+
+def _shown(text: str, width: int) -> str:
+    # A line break or an escape sequence in a name would end the paragraph, or reach the terminal that shows the page.
+    return inert(shortened(text, width))

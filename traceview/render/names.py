@@ -30,6 +30,12 @@ _GENERIC: Final = re.compile(r"(elementwise_kernel\w*|reduce_kernel|multi_tensor
 _FOLDERS: Final = re.compile(r"(?:[\w.\-]+/)+(?=[\w.\-]+\.pyx?\(\d+\))")
 """Folders before the file of a Python frame."""
 
+UNATTRIBUTED: Final = "Unattributed"
+"""What the time in no stage is called in tables; a stage of that name stands in quotes."""
+
+MOST_STAGE: Final = 60
+"""Characters of a stage in a sentence."""
+
 LEAST_ARGUMENT: Final = 8
 """A template argument cut shorter than this says nothing and is left out."""
 
@@ -40,6 +46,17 @@ def plain(text: str) -> str:
     Control characters and marks that change the direction of text are shown as ``\x1b``.
     """
     return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
+
+
+def stage_name(path: str, width: int = MOST_STAGE) -> str:
+    """A stage as people read it: safe, short, and not to be taken for the time that is in no stage.
+
+    Args:
+        path: Path of the stage, or its last part.
+        width: Most characters to show, at least 8.
+    """
+    text = middle_cut(plain(path), width)
+    return f'"{text}"' if text.strip().casefold() == UNATTRIBUTED.casefold() else text
 
 
 def host_name(name: str, width: int) -> str:

@@ -77,7 +77,7 @@ def _kernels_heading(distinct: int) -> str:
 def _verdict(result: Report) -> str:
     if not result.trace.events:
         return "No event in this trace."
-    leading = [step_sentence(result.time)] if result.time and result.time.devices else []
+    leading = [step_sentence(result.time, without_device="")] if result.time and result.time.times else []
     if result.stages and result.stages.stages is not None:
         leading += [text for text in (idle_sentence(result.stages), stage_sentence(result.stages)) if text]
     if not result.devices:

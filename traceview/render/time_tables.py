@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Final
 
 from traceview.accounting import HOST_PARTS, Part
 from traceview.render.grids import Grid
-from traceview.render.names import middle_cut, plain
+from traceview.render.names import UNATTRIBUTED, stage_name
 from traceview.render.page import GAP, INDENT, LEAST_NAME, PIPE_WIDTH, Column
 from traceview.render.units import counted, duration, durations, percent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     import polars as pl
 
@@ -214,8 +214,8 @@ def stages_grid(table: StageTable, limit: int | None = MOST_STAGES) -> Grid | No
     return Grid(
         f"Stages ({_stage_unit(table)}; from {', '.join(table.sources)})",
         (Column("stage"), *(Column(name, number=True) for name in columns)),
-        [list(row) for row in zip([*names, "Unattributed"], *columns.values(), strict=True)],
-        tuple(_stage_remarks(table, shown.height)),
+        [list(row) for row in zip([*names, UNATTRIBUTED], *columns.values(), strict=True)],
+        tuple(_stage_remarks(table, shown.height, columns)),
     )
 
 
@@ -251,30 +251,45 @@ def _stage_columns(table: StageTable, shown: pl.DataFrame) -> dict[str, list[str
 
 def _stage_name(path: str, depth: int, room: int) -> str:
     lead = "  " * depth
-    return lead + middle_cut(plain(path.rsplit("/", 1)[-1]), max(room - len(lead), LEAST_NAME))
+    return lead + stage_name(path.rsplit("/", 1)[-1], max(room - len(lead), LEAST_NAME))
 
 
-def _stage_remarks(table: StageTable, shown: int) -> list[str]:
+_CEILINGS: Final = {
+    "2x": "if the stage is twice as fast",
+    "gone": "if it takes no time",
+    "floor": "if it takes only what the hardware needs",
+}
+
+
+def _ceilings(columns: Collection[str]) -> list[str]:
+    """What the columns of ceilings mean, those that are there."""
+    told = {heading: words for heading, words in _CEILINGS.items() if heading in columns}
+    if not told:
+        return []
+    meaning = ", ".join(f"{heading}: {words}" for heading, words in told.items())
+    return [f"How much faster the whole gets at most, {meaning}. Ceilings of several stages do not add."]
+
+
+def _stage_remarks(table: StageTable, shown: int, columns: Collection[str]) -> list[str]:
     stages = table.stages
     assert stages is not None
     devices = f" on {counted(table.devices, 'device')}" if table.devices > 1 else ""
     over = f"{duration(table.wall_ns)}, {counted(table.counted, 'step')}{devices}"
-    ceilings = (
-        "2x, gone, floor: how much faster the whole gets at most if the stage is twice as fast, takes no time, or "
-        "takes only what the hardware needs. Ceilings of several stages do not add."
-    )
     remarks = [
-        f"wall: of {over}, parts included; the outermost stages and Unattributed add up to it.",
-        ceilings,
+        f"wall: of {over}, parts included; the outermost stages and {UNATTRIBUTED} add up to it.",
+        *_ceilings(columns),
     ]
-    repeats = set(stages["repeats"].drop_nulls())
+    repeats = set(stages["repeats"].drop_nulls()) if "p50" in columns else set()
     if "steps" in repeats:
-        remarks.append("p50, p99: of the wall time of the stage in a step.")
+        remarks.append(
+            "p50, p99: of the wall time of the stage in a step, over the steps in which it takes any; fewer than 3 "
+            "have none."
+        )
     if "calls" in repeats:
         remarks.append(
             "p50, p99: of the device time of one call (of the host time, if nothing of it runs on a device)."
         )
-    if stages["speedup_at_floor"].null_count() < stages.height:
+    if "floor" in columns:
         known = [percent(share) for share in sorted(stages["floor_known_share"].drop_nulls())]
         span = known[0] if known[0] == known[-1] else f"{known[0]} to {known[-1]}"
         remarks.append(

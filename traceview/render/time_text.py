@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final, TextIO
 from traceview.accounting import Part
 from traceview.render.conditions import conditions, write_conditions, write_remarks
 from traceview.render.grids import Grid, print_markdown, write_grid
+from traceview.render.markdown import MOST_CELL
+from traceview.render.names import stage_name
 from traceview.render.notes import notes_grid
 from traceview.render.page import Column, Page
 from traceview.render.time_tables import (
@@ -41,11 +43,20 @@ _WORDS: Final = {
 }
 
 
-def step_sentence(steps: StepTimeline) -> str:
-    """How long a step takes and what it goes to, largest first."""
+def step_sentence(steps: StepTimeline, *, without_device: str = "; no device work is recorded") -> str:
+    """How long a step takes and what it goes to, largest first.
+
+    Args:
+        steps: The steps.
+        without_device: What is added where no device work is recorded.
+    """
     every = steps.times[0] if steps.times else None
     if every is None:
-        return "No step is left to look at."
+        return (
+            "No step is left to look at."
+            if steps.table.steps.height
+            else "No step: nothing that takes time is recorded."
+        )
     whole = steps.table.source is StepSource.WHOLE
     if whole:
         text = f"{duration(_recorded(steps, every))} recorded, no step marks"
@@ -55,7 +66,7 @@ def step_sentence(steps: StepTimeline) -> str:
         text = f"A step takes {duration(round(every.mean_ns))}"
         text += f" (mean of {every.count:,})" if every.count > 1 else " (one step, no statistics)"
     if not steps.devices:
-        return f"{text}; no device work is recorded."
+        return f"{text}{without_device}."
     wall = sum(one.wall_ns for one in steps.devices)
     parts: dict[str, int] = {}
     for one in steps.devices:
@@ -80,13 +91,17 @@ def stage_sentence(table: StageTable) -> str:
     if table.stages is None or not table.stages.height or not table.wall_ns:
         return "No stage is known."
     top = table.stages.filter(table.stages["depth"] == 0).head(1).row(0, named=True)
+    lead = "Longest stage"
     # Where one stage is nearly everything, its parts are what can be told apart.
     if top["share"] > _NEARLY_ALL:
         parts = table.stages.filter(
             (table.stages["depth"] == 1) & table.stages["stage"].str.starts_with(f"{top['stage']}/")
         )
-        top = parts.row(0, named=True) if parts.height else top
-    text = f"Longest stage: {top['stage']}, {percent(top['share'])} of the time"
+        if parts.height:
+            lead = f"{stage_name(top['stage'])} takes {percent(top['share'])} of the time; its longest part"
+            top = parts.row(0, named=True)
+    part = top["stage"] if lead == "Longest stage" else top["stage"].split("/", 1)[1]
+    text = f"{lead}: {stage_name(part)}, {percent(top['share'])} of the time"
     text += f" (busy {duration(top['device_busy_ns'])}, idle {duration(top['idle_ns'])})" if table.devices else ""
     if top["share"] <= _NEARLY_ALL and top["speedup_if_removed"] is not None:
         text += f"; without it the whole is at most {times(top['speedup_if_removed'])} as fast"
@@ -104,7 +119,9 @@ def idle_sentence(table: StageTable) -> str | None:
     longest = table.stages.filter(table.stages["depth"] == 0)["stage"]
     if idle < _MUCH_IDLE * table.wall_ns or held * 2 < idle or top["stage"][0] == longest[0]:
         return None
-    return f"Most of the idle time passes in {top['stage'][0]}: {percent(held / table.wall_ns)} of the time."
+    return (
+        f"Most of the idle time passes in {stage_name(top['stage'][0])}: {percent(held / table.wall_ns)} of the time."
+    )
 
 
 def write_steps(result: StepReport, steps: Sequence[Step], page: Page) -> None:
@@ -167,7 +184,15 @@ def _dispatch_grid(result: StageReport) -> Grid | None:
     for stage in own[:5]:
         for one in result.dispatches.get(stage, ())[:3]:
             what = f"{one.family}/{one.implementation}" if one.implementation else one.family
-            rows.append([stage, what, f"{one.count:,}", duration(one.device_ns), one.op or "op not recorded"])
+            rows.append(
+                [
+                    stage_name(stage, MOST_CELL),
+                    what,
+                    f"{one.count:,}",
+                    duration(one.device_ns),
+                    one.op or "op not recorded",
+                ]
+            )
     if not rows:
         return None
     columns = (Column("stage", name=True), Column("ran"), Column("count", number=True), Column("device", number=True))

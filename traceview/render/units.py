@@ -46,7 +46,13 @@ def durations(values_ns: Iterable[int | None], *, short: bool = False) -> tuple[
         unit, size, digits = "ms", 10**6, 3
     else:
         unit, size, digits = "s", 10**9, 3
-    return unit, ["-" if value is None else f"{value / size:,.{digits}f}" for value in values]
+    least = 10.0**-digits
+    # What rounds to nothing is not nothing.
+    small = f"<{least:.{digits}f}"
+    return unit, [
+        "-" if value is None else small if 0 < abs(value) / size < least / 2 else f"{value / size:,.{digits}f}"
+        for value in values
+    ]
 
 
 def percent(share: float | None) -> str:

@@ -28,6 +28,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from traceview.findings import Confidence, Finding, Severity
+from traceview.name_numbers import read_number
 from traceview.quantities import percent
 from traceview.rules.attention_evidence import evidence_lines, timing
 from traceview.rules.kernel_evidence import WORTH_SHARE, plural
@@ -82,4 +83,4 @@ def _recorded_head(row: Dispatch) -> int | None:
 
 def _kernel_head(row: Dispatch) -> int | None:
     found = (_KERNEL_HEAD.search(kernel.name) for kernel in row.kernels)
-    return next((int(match[1]) for match in found if match), None)
+    return next((read_number(match[1]) for match in found if match), None)

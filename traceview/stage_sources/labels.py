@@ -60,10 +60,15 @@ def find(tree: HostTree) -> Labels:
         schema_overrides={"name": pl.String, "stage": pl.String, "kind": pl.String, "family": pl.String},
     )
     told = ranges.join(facts, on="name", how="left", maintain_order="left")
-    marks = _few_marks(told.filter((pl.col("family") == "mark") & (pl.col("stage") != "")))
+    unnamed = told.filter((pl.col("family") == "mark") & (pl.col("stage") == "")).height
+    told = told.filter(pl.col("stage") != "")
+    marks = _few_marks(told.filter(pl.col("family") == "mark"))
     words = told.filter((pl.col("kind") == RangeKind.STAGE.value) & (pl.col("family") != "mark"))
     phases = told.filter(pl.col("kind") == RangeKind.PHASE.value)
     stages, notes = _not_layers(words)
+    if unnamed:
+        are = "mark names no stage and is" if unnamed == 1 else "marks name no stage and are"
+        notes = (*notes, f"{unnamed:,} {are} left out: {MARK_PREFIX} must be followed by a name")
     return Labels(marks.select("id", "stage"), phases.select("id", "stage"), stages.select("id", "stage"), notes)
 
 
@@ -71,7 +76,8 @@ def _few_marks(marks: pl.DataFrame) -> pl.DataFrame:
     """Marks as written; if a loop numbers them, without the number at the end."""
     if marks["stage"].n_unique() <= MOST_NAMES:
         return marks
-    return marks.with_columns(stage=pl.col("stage").str.replace(r"[\s_#:\-]*\d+$", ""))
+    short = pl.col("stage").str.replace(r"[\s_#:\-]*\d+$", "").str.strip_suffix("/")
+    return marks.with_columns(stage=pl.when(short == "").then("stage").otherwise(short))
 
 
 def _not_layers(words: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:
