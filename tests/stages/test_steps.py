@@ -113,11 +113,38 @@ def test_runs_of_the_main_xla_module():
     assert (found.source, walls(found)) == (StepSource.XLA_MODULE, [10, 10])
 
 
-def test_without_any_mark_the_whole_trace_is_one():
-    found = find_steps(timeline(op("aten::mm", 5, 10), launch(6, 1), kernel("a", 8, 30, 1)))
+def test_without_any_mark_the_time_of_the_device_work_is_one():
+    wait = host("async_wait", "copy-done", 30, 34, device=0, thread=None)
+    found = find_steps(timeline(op("aten::mm", 5, 100), launch(6, 1), kernel("a", 8, 30, 1), wait))
+    assert (found.source, walls(found)) == (StepSource.WHOLE, [26])
+    [note] = found.notes
+    assert note.endswith("so the time from the first to the last device work of a process is taken as one step")
+    assert found.steps["warmup"].to_list() == [None]
+    # What the host did is told beside it.
+    assert found.steps.select("host_start_ns", "host_end_ns").row(0) == (5_000, 100_000)
+
+
+def test_without_marks_and_devices_the_host_is_the_step_and_its_profiler_is_not():
+    found = find_steps(timeline(op("aten::mm", 5, 10), op("aten::mm", 20, 30)))
     assert (found.source, walls(found)) == (StepSource.WHOLE, [25])
     assert found.notes == ("the trace has no step marks, so all of it is taken as one step",)
-    assert found.steps["warmup"].to_list() == [None]
+    frames = [
+        host("python", "$contextlib.py:130 __enter__", 0, 5),
+        host("python", "$profiler.py:91 start_trace", 1, 4),
+        host("python", "$builtins next", 2, 3),
+        host("python", "$contextlib.py:139 __exit__", 40, 90),
+        host("python", "$profiler.py:193 stop_trace", 41, 89),
+    ]
+    assert walls(find_steps(timeline(*frames, op("aten::mm", 6, 10), op("aten::mm", 20, 30)))) == [24]
+    # The names of torch are read too; a recording of nothing else is told as it is.
+    torch = "torch/profiler/profiler.py(12): stop_trace"
+    assert walls(find_steps(timeline(op("aten::mm", 6, 10), host("python", torch, 20, 90)))) == [4]
+    assert walls(find_steps(timeline(host("python", torch, 20, 90)))) == [70]
+
+
+def test_what_is_compiled_does_not_make_a_whole_recording_warm_up():
+    found = find_steps(timeline(host("compile", "compile", 0, 90), op("aten::mm", 0, 100)))
+    assert (found.source, found.steps["warmup"].to_list()) == (StepSource.WHOLE, [None])
 
 
 def test_several_iterations_in_one_profiler_step_are_said():
