@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+import polars as pl
 import pytest
 
 from authored_timeline import host, kernel, launch, op, timeline
@@ -243,3 +246,13 @@ def test_calls_in_a_row_count_as_one_stage_and_a_cut_round_does_not_matter():
 @pytest.mark.parametrize("orders", [("rbc", "rbc"), ("rrrrrr",), ("rbc", "brc", "crb", "cbr", "brr")])
 def test_no_order_no_steps(orders):
     assert rounds(*orders).source is StepSource.WHOLE
+
+
+@pytest.mark.filterwarnings("error")
+def test_compilation_of_a_process_that_is_not_recorded_makes_warm_up():
+    """Its key is missing on both sides: that is no comparison with nothing."""
+    starts = (0, 100, 200, 300)
+    marks = [annotation(f"ProfilerStep#{at}", start, start + 90) for at, start in enumerate(starts)]
+    built = timeline(host("compile", "compile", 10, 40), *marks)
+    built = replace(built, events=built.events.with_columns(process=pl.lit(None, pl.UInt32)))
+    assert find_steps(built).steps["why"].to_list() == ["compiled for 0.0 ms", None, None, None]
