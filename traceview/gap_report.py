@@ -16,8 +16,11 @@ from traceview.steady_state import find_steady_state
 from traceview.trust_limits import Answer, limits
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import polars as pl
 
+    from traceview.idle_work import Work
     from traceview.report_parts import ImportSummary, TraceInfo
     from traceview.timeline import Timeline
 
@@ -68,13 +71,14 @@ class GapReport:
         return int(self.causes["recoverable_ns"].sum()) if self.causes is not None else 0
 
 
-def gap_report(timeline: Timeline) -> GapReport:
+def gap_report(timeline: Timeline, known: Sequence[Work] | None = None) -> GapReport:
     """Why the devices of a trace stood idle.
 
     Args:
         timeline: As :func:`traceview.load` returns it.
+        known: Its :func:`traceview.gaps.works`, if they are at hand.
     """
-    works = gaps.works(timeline)
+    works = tuple(gaps.works(timeline) if known is None else known)
     pieces = gaps.causes(timeline, gaps.idle(timeline, works), works)
     found = gaps.gaps(timeline, pieces, works).sort(
         "recoverable_ns", "dur_ns", "start_ns", descending=[True, True, False]

@@ -16,6 +16,7 @@ from traceview.schema import Column, FrameSchema
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from traceview.idle_work import Work
     from traceview.intervals import IntervalSet
     from traceview.timeline import Timeline
 
@@ -73,17 +74,21 @@ def idle_by_cause(timeline: Timeline, pieces: pl.DataFrame, found: pl.DataFrame 
     return table.hstack(columns).select([pl.col(one.name).cast(one.dtype) for one in IDLE_BY_CAUSE.columns])
 
 
-def idle_split(timeline: Timeline) -> Callable[[int, IntervalSet], Sequence[tuple[str, IntervalSet]]]:
+def idle_split(
+    timeline: Timeline, known: Sequence[Work] | None = None
+) -> Callable[[int, IntervalSet], Sequence[tuple[str, IntervalSet]]]:
     """A function that says what idle time of a device is due to: device key and idle intervals in, parts by cause out.
 
     Args:
         timeline: With launches linked.
+        known: The :func:`traceview.gaps.works` of the timeline, if they are at hand.
     """
+    works = gaps.works(timeline) if known is None else known
 
     def split(device: int, stretches: IntervalSet) -> list[tuple[str, IntervalSet]]:
         starts, ends = stretches
         key = pl.Series("device", [device], dtype=pl.UInt32).new_from_index(0, len(starts))
-        pieces = gaps.causes(timeline, pl.DataFrame({"device": key, "start_ns": starts, "end_ns": ends}))
+        pieces = gaps.causes(timeline, pl.DataFrame({"device": key, "start_ns": starts, "end_ns": ends}), works)
         found = []
         for cause in Cause:
             own = pieces.filter(pl.col("cause") == cause.value).sort("start_ns")

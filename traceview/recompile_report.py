@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from traceview.recompiles import outside_window, recompiles, shows_compilation
+from traceview.recompiles import outside_window, recompiles, shows_compilation, why_compilation_hidden
 from traceview.report_parts import PartNote, describe, summarise_import
 from traceview.steady_state import find_steady_state
 from traceview.trust_limits import Answer, limits
@@ -58,7 +58,8 @@ def recompile_report(timeline: Timeline, log: CompileLog | None = None) -> Recom
     notes = [PartNote("recompiles", note.text) for note in limiting]
     visible = bool(table.height) or shows_compilation(timeline)
     if not visible:
-        notes.append(PartNote("recompiles", "The host is not recorded, so a compilation would leave no trace."))
+        why = why_compilation_hidden(timeline)
+        notes.append(PartNote("recompiles", f"{why[:1].upper()}{why[1:]}."))
     elif steady is None and table.height:
         notes.append(
             PartNote(

@@ -51,6 +51,10 @@ RECOMPILES: Final = FrameSchema(
 )
 
 
+_WITHOUT_COMPILERS: Final = ("nsys",)
+"""Formats in which a compiler leaves no spans unless the program marks it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Compilations:
     """Some compilations of a trace.
@@ -99,9 +103,22 @@ def unplaced(timeline: Timeline, steady: SteadyState) -> Compilations:
 
 
 def shows_compilation(timeline: Timeline) -> bool:
-    """Whether a compilation would have left a span: ops or annotations of the host are recorded, as its spans are."""
+    """Whether a compilation would have left a span: ops or annotations of the host are recorded, as its spans are.
+
+    Not so in a recording of Nsight Systems: NVTX ranges are what a program or its framework marks, and a compiler need
+    not be among it.
+    """
+    if any(run.format in _WITHOUT_COMPILERS for run in timeline.runs):
+        return False
     recorded = timeline.events.filter(pl.col("thread").is_not_null() & pl.col("kind").is_in(["op", "annotation"]))
     return bool(recorded.height)
+
+
+def why_compilation_hidden(timeline: Timeline) -> str:
+    """Why a compilation would have left no trace, without a full stop."""
+    if any(run.format in _WITHOUT_COMPILERS for run in timeline.runs):
+        return "Nsight Systems records no compilers of its own, and no range marks one: a compilation may not be seen"
+    return "neither ops nor annotations of the host are recorded, so no compilation could be seen"
 
 
 def recompiles(timeline: Timeline, steady: SteadyState | None, log: CompileLog | None = None) -> pl.DataFrame:

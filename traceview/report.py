@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from traceview import gaps
 from traceview.busy import DeviceBusy, busy
 from traceview.gap_report import GapReport, gap_report
 from traceview.idle_split import idle_split
@@ -280,7 +281,8 @@ def report(timeline: Timeline, *, launched_only: bool = False, given: Sequence[S
     elif kernels is None:
         notes.append(PartNote("kernels", "No device work has a launch in the file, so none is left."))
     notes += _launch_notes(devices, launched_only=launched_only)
-    time = step_timeline(timeline, split_idle=idle_split(timeline))
+    works = gaps.works(timeline)
+    time = step_timeline(timeline, split_idle=idle_split(timeline, works))
     stages = stage_table(timeline, given, steps=time.table)
     marked = time.table.source is not StepSource.WHOLE
     notes += stage_notes(stages)
@@ -299,7 +301,7 @@ def report(timeline: Timeline, *, launched_only: bool = False, given: Sequence[S
         notes=tuple(notes),
         time=time,
         stages=stages,
-        gaps=gap_report(timeline),
+        gaps=gap_report(timeline, works),
         recompiles=recompile_report(timeline),
         transfers=transfer_report(timeline),
         xprof=xprof,

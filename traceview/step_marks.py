@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from traceview import intervals
 from traceview.host_calls import outermost
+from traceview.knowledge.idle_causes import PROFILER_FRAMES
 from traceview.knowledge.range_names import RangeKind, RangeName, read_range_name
 from traceview.step_cycles import find_cycles
 from traceview.step_overlaps import one_thread, overlapping, repeated_inside
@@ -42,7 +44,7 @@ class StepSource(StrEnum):
     XLA_MODULE = "runs of the main XLA module"
     """On the device; no host range."""
     WHOLE = "the whole trace"
-    """Nothing marks a step."""
+    """Nothing marks a step: from the first to the last device work, or of the host without any."""
 
 
 _COLUMNS: Final = {
@@ -165,11 +167,15 @@ def _main_modules(timeline: Timeline) -> pl.DataFrame:
 
 
 def _whole(timeline: Timeline) -> pl.DataFrame:
-    """One row per process: from its first to its last op, call, annotation or device work."""
+    """One row per process: from its first to its last op, call, annotation or device work.
+
+    Starting and stopping the profiler is no part of it, nor is what encloses that.
+    """
     kinds = ["op", "annotation", "api", "kernel", "memcpy", "memset", "collective", "xla_op", "graph", "python"]
     events = timeline.events.filter(pl.col("kind").is_in(kinds))
     if not timeline.device_work.height and not events.height:
         return pl.DataFrame(schema=_COLUMNS)
+    events = _without_profiler(events)
     return (
         events.group_by("process", maintain_order=True)
         .agg(
@@ -183,6 +189,25 @@ def _whole(timeline: Timeline) -> pl.DataFrame:
         .cast(_COLUMNS)  # type: ignore[arg-type]
         .sort("process", "host_start_ns")
     )
+
+
+def _without_profiler(events: pl.DataFrame) -> pl.DataFrame:
+    """The events that neither lie in a call that starts or stops the profiler nor enclose one."""
+    names = events.filter(pl.col("kind") == "python")["name"].unique()
+    names = names.filter(names.cast(pl.String).str.contains(PROFILER_FRAMES).fill_null(value=False))
+    frames = events.filter((pl.col("kind") == "python") & pl.col("name").is_in(names.implode()))
+    if not frames.height:
+        return events
+    kept = [events.filter(pl.col("thread").is_null() | ~pl.col("thread").is_in(frames["thread"].unique().implode()))]
+    for (thread,), own in frames.group_by("thread", maintain_order=True):
+        calls = intervals.merge(own["start_ns"].to_numpy(), (own["start_ns"] + own["dur_ns"]).to_numpy())
+        rows = events.filter(pl.col("thread") == thread)
+        inside = intervals.covered(rows["start_ns"].to_numpy(), (rows["start_ns"] + rows["dur_ns"]).to_numpy(), calls)
+        kept.append(rows.filter(pl.Series(inside == 0, dtype=pl.Boolean)))
+    left = pl.concat(kept).sort("id")
+    # Of a process that did nothing else, that is what there is to tell.
+    alone = events.join(left.select("process").unique(), on="process", how="anti", nulls_equal=True)
+    return pl.concat([left, alone]).sort("id")
 
 
 _TOLD: Final = ("phase", "requests", "prefill_tokens", "decode_tokens")

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
-from traceview import intervals, step_marks
+from traceview import intervals, schema, step_marks
+from traceview.accounting import process_of_devices, stepping_process
 from traceview.quantities import percent
 from traceview.schema import Column, FrameSchema
 from traceview.step_marks import StepSource
@@ -105,17 +106,21 @@ class StepTimes:
 
 
 def find_steps(timeline: Timeline) -> StepTable:
-    """Find the steps of a linked timeline; without any mark the whole trace is one."""
+    """Find the steps of a linked timeline.
+
+    Without any mark there is one per process: from its first to its last device work, waits of the device included, as
+    in the account of the devices; of a process without device work, what its host did.
+    """
     source, ranges, notes = step_marks.find(timeline)
     if source is StepSource.WHOLE:
-        notes.append(
-            "the trace has no step marks, so all of it is taken as one step"
-            if ranges.height
-            else "the trace holds no op, call, annotation or device work, so there is no step"
-        )
+        notes.append(_one_step(timeline, ranges))
     device = _device_windows(timeline, ranges, source)
     steps = _windows(timeline, ranges.join(device, on="id", how="left", maintain_order="left"), source, notes)
-    steps = mark_warm_up(timeline, steps)
+    if source is StepSource.WHOLE:
+        # A whole recording is no warm-up for anything in it.
+        steps = steps.with_columns(warmup=pl.lit(None, pl.Boolean), why=pl.lit(None, pl.String))
+    else:
+        steps = mark_warm_up(timeline, steps)
     notes += step_marks.several_iterations(timeline, source, ranges)
     notes += _outside(timeline, steps)
     frame = steps.select(
@@ -151,11 +156,13 @@ def percentiles(values: NDArray[np.int64], which: Iterable[float]) -> list[float
 
 def _device_windows(timeline: Timeline, ranges: pl.DataFrame, source: StepSource) -> pl.DataFrame:
     """For each range that launched device work: the start of the first and the end of the last of it."""
-    schema = {"id": pl.UInt32, "first_ns": pl.Int64, "last_ns": pl.Int64}
+    columns = {"id": pl.UInt32, "first_ns": pl.Int64, "last_ns": pl.Int64}
     events = timeline.events
     work = timeline.device_work.filter(pl.col("launch_id").is_not_null())
-    if not work.height or source in {StepSource.WHOLE, StepSource.XLA_MODULE}:
-        return pl.DataFrame(schema=schema)
+    if source is StepSource.WHOLE:
+        return _first_to_last(timeline, ranges).cast(columns)  # type: ignore[arg-type]
+    if not work.height or source is StepSource.XLA_MODULE:
+        return pl.DataFrame(schema=columns)
     # Every launch that lies wholly in the range counts, also those of other threads of the process.
     calls = events[work["launch_id"].unique()].select(
         "process", launch_id="id", call_ns="start_ns", call_end_ns=pl.col("start_ns") + pl.col("dur_ns")
@@ -174,7 +181,38 @@ def _device_windows(timeline: Timeline, ranges: pl.DataFrame, source: StepSource
         .join(inside.select("launch_id", "id"), on="launch_id")
         .group_by("id")
         .agg(first_ns=pl.col("start_ns").min(), last_ns=pl.col("end_ns").max())
-        .cast(schema)  # type: ignore[arg-type]
+        .cast(columns)  # type: ignore[arg-type]
+    )
+
+
+def _one_step(timeline: Timeline, ranges: pl.DataFrame) -> str:
+    """What is taken as the only step."""
+    if not ranges.height:
+        return "the trace holds no op, call, annotation or device work, so there is no step"
+    if timeline.device_work.height:
+        return (
+            "the trace has no step marks, so the time from the first to the last device work of a process is taken as "
+            "one step"
+        )
+    return "the trace has no step marks, so all of it is taken as one step"
+
+
+def _first_to_last(timeline: Timeline, ranges: pl.DataFrame) -> pl.DataFrame:
+    """For each process with devices: the start of the first and the end of the last work or wait of these."""
+    owners = process_of_devices(timeline)
+    rows = timeline.events.filter(
+        pl.col("device").is_in(list(owners)) & pl.col("kind").is_in([*schema.BUSY_KINDS, "async_wait"])
+    )
+    bounds = rows.group_by("device").agg(
+        first_ns=pl.col("start_ns").min(), last_ns=(pl.col("start_ns") + pl.col("dur_ns")).max()
+    )
+    stepping = pl.Series([stepping_process(ranges, owners[one]) for one in bounds["device"]], dtype=pl.UInt32)
+    return (
+        bounds.with_columns(process=stepping)
+        .group_by("process")
+        .agg(pl.col("first_ns").min(), pl.col("last_ns").max())
+        .join(ranges.select("id", "process"), on="process", nulls_equal=True)
+        .select("id", "first_ns", "last_ns")
     )
 
 
@@ -212,14 +250,16 @@ def _windows(timeline: Timeline, ranges: pl.DataFrame, source: StepSource, notes
     for (process,), own in ranges.group_by("process", maintain_order=True):
         before = -1
         first = own["first_ns"].drop_nulls()
-        if len(first) and source is not StepSource.XLA_MODULE:
+        if len(first) and source not in {StepSource.WHOLE, StepSource.XLA_MODULE}:
             # Work of an earlier step that still runs is not this step's time.
             earlier = orphans.filter((pl.col("process") == process) & (pl.col("end_ns") <= first[0]))["end_ns"]
             before = max(before, int(earlier.max() or -1))  # type: ignore[arg-type]
             notes += _begins_late(own.row(0, named=True), before)
         for row in own.iter_rows(named=True):
             start, end = max(row["host_start_ns"], before), max(row["host_end_ns"], before)
-            if row["last_ns"] is not None:
+            if source is StepSource.WHOLE and row["first_ns"] is not None:
+                start, end = row["first_ns"], row["last_ns"]
+            elif row["last_ns"] is not None:
                 end = max(end, row["last_ns"])
                 if row["first_ns"] > row["host_end_ns"] and start < row["first_ns"]:
                     late.append(row["first_ns"] - row["host_start_ns"])

@@ -78,7 +78,9 @@ def _evidence(row: dict[str, object], causes: list[tuple[str, pl.DataFrame]]) ->
     parts = []
     for what, events in causes:
         inside = events.filter(
-            (pl.col("process") == row["process"]) & (pl.col("start_ns") >= start) & (pl.col("start_ns") < end)
+            pl.col("process").eq_missing(pl.lit(row["process"], pl.UInt32))
+            & (pl.col("start_ns") >= start)
+            & (pl.col("start_ns") < end)
         )
         ns = host_union_ns(inside) if inside.height else 0
         if ns > _NOTICEABLE * (end - start):

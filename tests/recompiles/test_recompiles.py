@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import polars as pl
 import pytest
@@ -120,7 +121,24 @@ def test_nothing_compiled_is_not_the_same_as_nothing_to_see():
     answer = recompile_report(timeline(kernel("k", 0, 1)))
     assert answer.recompiles is None
     assert answer.late is None
-    assert [note.text for note in answer.notes] == ["The host is not recorded, so a compilation would leave no trace."]
+    assert [note.text for note in answer.notes] == [
+        "Neither ops nor annotations of the host are recorded, so no compilation could be seen."
+    ]
+
+
+@pytest.mark.parametrize("seen", [op("aten::mm", 0, 1), host("annotation", "forward", 0, 1)])
+def test_ranges_of_nsight_systems_do_not_show_that_nothing_was_compiled(seen):
+    def by_nsys(*events):
+        built = timeline(*events)
+        return recompile_report(replace(built, runs=tuple(replace(run, format="nsys") for run in built.runs)))
+
+    answer = by_nsys(seen)
+    assert answer.recompiles is None
+    assert [note.text for note in answer.notes] == [
+        "Nsight Systems records no compilers of its own, and no range marks one: a compilation may not be seen."
+    ]
+    # What a range does mark is told.
+    assert by_nsys(seen, host("compile", FRAME, 2, 3)).recompiles.height == 1
 
 
 def record(text, payload=None):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+import polars as pl
 import pytest
 
 from authored_timeline import host, kernel, launch, op, timeline
@@ -113,11 +116,38 @@ def test_runs_of_the_main_xla_module():
     assert (found.source, walls(found)) == (StepSource.XLA_MODULE, [10, 10])
 
 
-def test_without_any_mark_the_whole_trace_is_one():
-    found = find_steps(timeline(op("aten::mm", 5, 10), launch(6, 1), kernel("a", 8, 30, 1)))
+def test_without_any_mark_the_time_of_the_device_work_is_one():
+    wait = host("async_wait", "copy-done", 30, 34, device=0, thread=None)
+    found = find_steps(timeline(op("aten::mm", 5, 100), launch(6, 1), kernel("a", 8, 30, 1), wait))
+    assert (found.source, walls(found)) == (StepSource.WHOLE, [26])
+    [note] = found.notes
+    assert note.endswith("so the time from the first to the last device work of a process is taken as one step")
+    assert found.steps["warmup"].to_list() == [None]
+    # What the host did is told beside it.
+    assert found.steps.select("host_start_ns", "host_end_ns").row(0) == (5_000, 100_000)
+
+
+def test_without_marks_and_devices_the_host_is_the_step_and_its_profiler_is_not():
+    found = find_steps(timeline(op("aten::mm", 5, 10), op("aten::mm", 20, 30)))
     assert (found.source, walls(found)) == (StepSource.WHOLE, [25])
     assert found.notes == ("the trace has no step marks, so all of it is taken as one step",)
-    assert found.steps["warmup"].to_list() == [None]
+    frames = [
+        host("python", "$contextlib.py:130 __enter__", 0, 5),
+        host("python", "$profiler.py:91 start_trace", 1, 4),
+        host("python", "$builtins next", 2, 3),
+        host("python", "$contextlib.py:139 __exit__", 40, 90),
+        host("python", "$profiler.py:193 stop_trace", 41, 89),
+    ]
+    assert walls(find_steps(timeline(*frames, op("aten::mm", 6, 10), op("aten::mm", 20, 30)))) == [24]
+    # The names of torch are read too; a recording of nothing else is told as it is.
+    torch = "torch/profiler/profiler.py(12): stop_trace"
+    assert walls(find_steps(timeline(op("aten::mm", 6, 10), host("python", torch, 20, 90)))) == [4]
+    assert walls(find_steps(timeline(host("python", torch, 20, 90)))) == [70]
+
+
+def test_what_is_compiled_does_not_make_a_whole_recording_warm_up():
+    found = find_steps(timeline(host("compile", "compile", 0, 90), op("aten::mm", 0, 100)))
+    assert (found.source, found.steps["warmup"].to_list()) == (StepSource.WHOLE, [None])
 
 
 def test_several_iterations_in_one_profiler_step_are_said():
@@ -216,3 +246,13 @@ def test_calls_in_a_row_count_as_one_stage_and_a_cut_round_does_not_matter():
 @pytest.mark.parametrize("orders", [("rbc", "rbc"), ("rrrrrr",), ("rbc", "brc", "crb", "cbr", "brr")])
 def test_no_order_no_steps(orders):
     assert rounds(*orders).source is StepSource.WHOLE
+
+
+@pytest.mark.filterwarnings("error")
+def test_compilation_of_a_process_that_is_not_recorded_makes_warm_up():
+    """Its key is missing on both sides: that is no comparison with nothing."""
+    starts = (0, 100, 200, 300)
+    marks = [annotation(f"ProfilerStep#{at}", start, start + 90) for at, start in enumerate(starts)]
+    built = timeline(host("compile", "compile", 10, 40), *marks)
+    built = replace(built, events=built.events.with_columns(process=pl.lit(None, pl.UInt32)))
+    assert find_steps(built).steps["why"].to_list() == ["compiled for 0.0 ms", None, None, None]

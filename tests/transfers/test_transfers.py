@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import replace
 
 import polars as pl
@@ -9,7 +10,10 @@ import pytest
 
 from authored_timeline import Event, host, kernel, launch, op, timeline
 from traceview.allocations import ALLOCATIONS, allocations
+from traceview.render.page import Page
+from traceview.render.transfer_text import write_transfers
 from traceview.steady_state import find_steady_state
+from traceview.transfer_report import transfer_report
 from traceview.transfers import COPIES, TRANSFERS, copies, transfers
 
 PAGEABLE = "Memcpy HtoD (Pageable -> Device)"
@@ -127,3 +131,15 @@ def test_allocator_calls_and_reserved_memory():
 
 def test_nothing_copied_is_an_empty_frame():
     assert answer(timeline()).height == 0
+
+
+@pytest.mark.parametrize("devices", [1, 2])
+def test_copies_of_several_devices_name_their_device(devices):
+    rows = [kernel(PAGEABLE, 10 * at, 10 * at + 5, kind="memcpy", device=at) for at in range(devices)]
+    out = io.StringIO()
+    write_transfers(transfer_report(timeline(*rows)), Page(out), limit=None)
+    lines = [line.split() for line in out.getvalue().splitlines() if "HtoD" in line.split()]
+    named = [line[:3] for line in lines if "copies:" not in line and "copy:" not in line]
+    assert sorted(named) == (
+        [["HtoD", "-", "1"]] if devices == 1 else [["device", "0", "HtoD"], ["device", "1", "HtoD"]]
+    )

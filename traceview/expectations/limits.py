@@ -13,7 +13,14 @@ from traceview.expectations.judging import incomplete
 from traceview.expectations.model import Judgement, Limit, Verdict
 from traceview.expectations.words import calls, time
 from traceview.quantities import percent
-from traceview.recompiles import after_warm_up, compilations, compile_spans, shows_compilation, unplaced
+from traceview.recompiles import (
+    after_warm_up,
+    compilations,
+    compile_spans,
+    shows_compilation,
+    unplaced,
+    why_compilation_hidden,
+)
 from traceview.steady_state import find_steady_state
 
 if TYPE_CHECKING:
@@ -135,9 +142,7 @@ def _recompiles(pieces: Pieces) -> Measure:
     recorded = compilations(timeline, compile_spans(timeline)).count
     if not recorded:
         if not shows_compilation(timeline):
-            return Measure(
-                None, "neither ops nor annotations of the host are recorded, so no compilation could be seen"
-            )
+            return Measure(None, why_compilation_hidden(timeline))
         return Measure(0, "nothing was compiled", incomplete(timeline))
     steady = find_steady_state(timeline)
     if steady is None:

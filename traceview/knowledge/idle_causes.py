@@ -74,6 +74,12 @@ GRAPH_CAPTURE_CALLS: Final = r"^(cuda|cu|hip)(StreamBeginCapture|StreamEndCaptur
 
 CODE_LOADING: Final = r"^Lazy Function Loading$|^(cu|cuda)(Module|Library)Load\w*$|^hipModuleLoad\w*$"
 
+PROFILER_FRAMES: Final = (
+    r"torch/profiler/profiler\.py\(\d+\): (step|start|stop|start_trace|stop_trace|prepare_trace|_transit_action)$"
+    r"|^\$?(?:\S*/)?profiler\.py:\d+ (start_trace|stop_trace|stop_and_get_fdo_profile)$"
+)
+"""Python functions that start, stop or advance the profiler: of torch, and of JAX (jax/_src/profiler.py)."""
+
 DATA_WORDS: Final = r"(?i)data_?load|next_batch|get_batch|load_batch|fetch_batch|input_pipeline"
 
 
@@ -117,12 +123,14 @@ HOST_NAMES: Final = (
     HostName(
         ("overhead",), r"^(Activity Buffer Request|Buffer Flush|Resource|Instrumentation)", Cause.PROFILER, "Kineto"
     ),
-    HostName(("overhead",), r"(?i)overhead|flush|buffer|instrument", Cause.PROFILER, "CUPTI overhead kinds"),
+    HostName(
+        ("overhead",), r"(?i)overhead|flush|buffer|instrument|profiling|CUPTI", Cause.PROFILER, "CUPTI overhead kinds"
+    ),
     HostName(
         ("python",),
-        r"torch/profiler/profiler\.py\(\d+\): (step|start|stop|start_trace|stop_trace|prepare_trace|_transit_action)$",
+        PROFILER_FRAMES,
         Cause.PROFILER,
-        "pytorch torch/profiler/profiler.py",
+        "pytorch torch/profiler/profiler.py; recorded trace of JAX",
     ),
     HostName(("annotation", "op"), r"^enumerate\((DataLoader|DataPipe)\)#", Cause.DATA_LOADING, "recorded trace"),
     HostName(("annotation",), DATA_WORDS, Cause.DATA_LOADING, "words users choose"),

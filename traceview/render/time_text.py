@@ -57,9 +57,12 @@ def step_sentence(steps: StepTimeline, *, without_device: str = "; no device wor
             if steps.table.steps.height
             else "No step: nothing that takes time is recorded."
         )
+    on = f" on {counted(len(steps.devices), 'device')}" if steps.devices and len(steps.devices) > 1 else ""
     whole = steps.table.source is StepSource.WHOLE
     if whole:
-        text = f"{duration(_recorded(steps, every))} recorded, no step marks"
+        what = "from the first to the last device work" if steps.devices else "recorded"
+        text = f"{duration(_recorded(steps, every))} {what}{on}, no step marks"
+        on = ""
     elif every.p50_ns is not None:
         text = f"A step takes {duration(round(every.p50_ns))} (median of {every.count:,})"
     else:
@@ -76,7 +79,6 @@ def step_sentence(steps: StepTimeline, *, without_device: str = "; no device wor
     shown = [
         f"{_WORDS.get(name, name)} {percent(ns / wall)}" for name, ns in order if wall and ns / wall >= _LEAST_SHOWN
     ]
-    on = f" on {counted(len(steps.devices), 'device')}" if len(steps.devices) > 1 else ""
     doubt = " Idle time is not reliable here." if steps.idle_doubt else ""
     return f"{text}{on}: {', '.join(shown)}.{doubt}" if shown else f"{text}."
 

@@ -104,7 +104,10 @@ def _copies(result: TransferReport, limit: int | None) -> Grid | None:
         for ns in (row["total_ns"], row["exposed_ns"], row["blocked_ns"] if row["blocking"] else None)
     )
     cells = iter(texts)
+    names = {one.device: one.label for one in result.trace.devices}
+    several = len({row["device"] for row in rows}) > 1
     columns = (
+        *((Column("device"),) if several else ()),
         Column("copy"),
         Column("bytes", number=True),
         Column("count", number=True),
@@ -121,6 +124,7 @@ def _copies(result: TransferReport, limit: int | None) -> Grid | None:
         total, exposed, blocked = next(cells), next(cells), next(cells)
         table.append(
             [
+                *((names.get(row["device"], "host"),) if several else ()),
                 row["kind"],
                 size(row["bytes"]),
                 f"{row['count']:,}",

@@ -10,7 +10,8 @@ Why it costs
 
 Evidence it needs
     Runtime calls and device work linked to its launches. The idle time is measured, not the wait: waiting over a full
-    queue costs nothing.
+    queue costs nothing. All idle time that follows a wait is charged to it, as far as the host had waited: host work
+    after it, too. ``traceview gaps`` tells that host work apart, so its figure for waits may be smaller.
 
 When it is wrong
     The value is needed to decide what to run next. Each gap is charged at most the time that was waited, so a slow host
