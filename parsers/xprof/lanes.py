@@ -21,9 +21,12 @@ HOST_PLANES: Final = (
 METADATA_PLANE: Final = "/host:metadata"
 ENVIRONMENT_PLANE: Final = "Task Environment"
 
-_GPU: Final = re.compile(r"^/device:GPU:(\d+)$")
-_TPU: Final = re.compile(r"^/device:TPU:(\d+)( SparseCore\D*(\d+))?$")
+# No number of a name has more digits than fit into 64 bits.
+_GPU: Final = re.compile(r"^/device:GPU:(\d{1,18})$")
+_TPU: Final = re.compile(r"^/device:TPU:(\d{1,18})( SparseCore\D*(\d{1,18}))?$")
+_ODD_DEVICE: Final = re.compile(r"^/device:(GPU|TPU):(\d{19}|\d+ SparseCore\D*\d{19})")
 _STREAM: Final = re.compile(r"^Stream #(\d+)")
+_STREAM_NUMBER: Final = re.compile(r"^Stream #(\d{1,18})(?!\d)")
 _DERIVED: Final = frozenset(
     {
         "Steps", "XLA Modules", "XLA Ops", "XLA TraceMe", "TensorFlow Ops", "TensorFlow Name Scope", "Framework Ops",
@@ -31,7 +34,7 @@ _DERIVED: Final = frozenset(
     }
 )  # fmt: skip
 _FIRST_DERIVED_ID: Final = 0xDEADBEEF
-_THREAD_NUMBER: Final = re.compile(r"/(-?\d+)(?=/|$)")
+_THREAD_NUMBER: Final = re.compile(r"/(-?\d{1,18})(?=/|$)")
 _MOST_THREAD_ID: Final = 1 << 32
 """Numbers beyond are hashes that the profiler made up, not thread ids of the system."""
 
@@ -84,6 +87,12 @@ def place_of(plane: str) -> Place:
     return Place(Owner.HOST if plane in HOST_PLANES else Owner.OTHER)
 
 
+def odd_device(plane: str) -> str | None:
+    """``"GPU"`` or ``"TPU"`` if a plane is one whose number cannot be true."""
+    found = _ODD_DEVICE.match(plane)
+    return found[1] if found else None
+
+
 _TPU_LANES: Final = {
     "XLA Ops": Lane.OPS, "Sparse Core Ops": Lane.OPS, "XLA Modules": Lane.MODULES, "Sparse Core Modules": Lane.MODULES,
     "Async XLA Ops": Lane.ASYNC, "Steps": Lane.STEPS, "Sparse Core Steps": Lane.STEPS, "XLA TraceMe": Lane.WAITS,
@@ -108,7 +117,7 @@ def lane_of(place: Place, line: Line) -> Lane:
 
 def stream_of(line: Line) -> int:
     """Stream number of a line of a device: the one in its name, else the number of the line."""
-    named = _STREAM.match(line.name)
+    named = _STREAM_NUMBER.match(line.name)
     return int(named[1]) if named else line.id
 
 
