@@ -21,12 +21,9 @@ HOST_PLANES: Final = (
 METADATA_PLANE: Final = "/host:metadata"
 ENVIRONMENT_PLANE: Final = "Task Environment"
 
-# No number of a name has more digits than fit into 64 bits.
-_GPU: Final = re.compile(r"^/device:GPU:(\d{1,18})$")
-_TPU: Final = re.compile(r"^/device:TPU:(\d{1,18})( SparseCore\D*(\d{1,18}))?$")
-_ODD_DEVICE: Final = re.compile(r"^/device:(GPU|TPU):(\d{19}|\d+ SparseCore\D*\d{19})")
-_STREAM: Final = re.compile(r"^Stream #(\d+)")
-_STREAM_NUMBER: Final = re.compile(r"^Stream #(\d{1,18})(?!\d)")
+_GPU: Final = re.compile(r"^/device:GPU:([0-9]{1,9})$")
+_TPU: Final = re.compile(r"^/device:TPU:([0-9]{1,9})( SparseCore\D*([0-9]{1,9}))?$")
+_STREAM: Final = re.compile(r"^Stream #([0-9]{1,18})(?![0-9])")
 _DERIVED: Final = frozenset(
     {
         "Steps", "XLA Modules", "XLA Ops", "XLA TraceMe", "TensorFlow Ops", "TensorFlow Name Scope", "Framework Ops",
@@ -34,7 +31,7 @@ _DERIVED: Final = frozenset(
     }
 )  # fmt: skip
 _FIRST_DERIVED_ID: Final = 0xDEADBEEF
-_THREAD_NUMBER: Final = re.compile(r"/(-?\d{1,18})(?=/|$)")
+_THREAD_NUMBER: Final = re.compile(r"/(-?[0-9]{1,18})(?=/|$)")
 _MOST_THREAD_ID: Final = 1 << 32
 """Numbers beyond are hashes that the profiler made up, not thread ids of the system."""
 
@@ -87,6 +84,9 @@ def place_of(plane: str) -> Place:
     return Place(Owner.HOST if plane in HOST_PLANES else Owner.OTHER)
 
 
+_ODD_DEVICE: Final = re.compile(r"^/device:(GPU|TPU):([0-9]{10}|[0-9]+ SparseCore\D*[0-9]{10})")
+
+
 def odd_device(plane: str) -> str | None:
     """``"GPU"`` or ``"TPU"`` if a plane is one whose number cannot be true."""
     found = _ODD_DEVICE.match(plane)
@@ -102,11 +102,15 @@ _TPU_LANES: Final = {
 }  # fmt: skip
 
 
+_WORK_LINE: Final = re.compile(r"^Stream #[0-9]")
+"""Also where the number is no number of a stream: what ran on it is work."""
+
+
 def lane_of(place: Place, line: Line) -> Lane:
     """What a line of a device plane holds."""
     if place.owner is Owner.TPU:
         return _TPU_LANES.get(line.name, Lane.OTHER)
-    if _STREAM.match(line.name):
+    if _WORK_LINE.match(line.name):
         return Lane.WORK
     if line.name == "_counters_":
         return Lane.COUNTERS
@@ -117,7 +121,7 @@ def lane_of(place: Place, line: Line) -> Lane:
 
 def stream_of(line: Line) -> int:
     """Stream number of a line of a device: the one in its name, else the number of the line."""
-    named = _STREAM_NUMBER.match(line.name)
+    named = _STREAM.match(line.name)
     return int(named[1]) if named else line.id
 
 

@@ -109,14 +109,14 @@ class TestTimes:
 class TestNumbersBeyondMeasure:
     """Numbers in the names of planes and lines are text: nothing bounds them."""
 
-    @pytest.mark.parametrize("number", ["9" * 18, str(1 << 63), "9" * 5000])
+    @pytest.mark.parametrize("number", ["9" * 9, str(1 << 63), "9" * 5000])
     @pytest.mark.parametrize("kind", ["GPU", "TPU"])
     def test_of_a_device(self, loaded, kind, number):
         space = Space()
         space.plane(f"/device:{kind}:{number}").line("Stream #1" if kind == "GPU" else "XLA Ops", 1).event("k", 0, 10)
         timeline = loaded(space.encode())
         assert timeline.events.height == 1
-        fits = len(number) < 19
+        fits = len(number) < 10
         assert timeline.devices["ordinal"].to_list() == ([int(number)] if fits else [])
         notes = [note.text for note in timeline.report.notes if note.kind == "device-number"]
         assert notes == (
@@ -410,3 +410,21 @@ class TestXlaOnTheCpu:
         self.ops(space, pooled=False)
         gpu(space).line("Stream #1(Kernel)", 1).event("k", 100, 10)
         assert loaded(space.encode()).device_work["name"].to_list() == ["k"]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("BatchedCopyToDeviceWithSharding create batch", "other"),
+        ("BatchedCopyToDeviceWithSharding: dispatch", "other"),
+        ("batched_copy_array_to_devices_with_sharding: assemble device lists", "other"),
+        ("ExecuteReplicated.__call__", "api"),
+        ("copy_to_host_async", "other"),
+        ("batched_copy", "annotation"),
+        ("forward", "annotation"),
+    ],
+)
+def test_marks_of_the_run_time_are_no_annotations(loaded, name, kind):
+    space = Space()
+    space.plane("/host:CPU").line("python", 1).event(name, 0, 10)
+    assert kinds(loaded(space.encode())) == {name: kind}
