@@ -8,7 +8,10 @@ import pytest
 from sample_traces.xspace_bytes import Instruction, Interned, Space, Unsigned, blob, number, program
 from traceview.busy import busy
 from traceview.gate import check
+from traceview.recompile_report import recompile_report
 from traceview.report import describe, kernel_report
+from traceview.steps import find_steps
+from traceview.transfer_report import transfer_report
 
 
 def kinds(timeline):
@@ -428,3 +431,25 @@ def test_marks_of_the_run_time_are_no_annotations(loaded, name, kind):
     space = Space()
     space.plane("/host:CPU").line("python", 1).event(name, 0, 10)
     assert kinds(loaded(space.encode())) == {name: kind}
+
+
+def test_runs_of_a_module_are_steps_but_tell_no_warm_up(loaded):
+    """`steps` finds 5 of them, so the others say which steps they look for, not that there is none."""
+    space = Space()
+    host = space.plane("/host:CPU").line("python", 1)
+    host.event("backend_compile", 0, 50)
+    host.event("DevicePut", 60, 10)
+    device = space.plane("/device:TPU:0")
+    modules, ops = device.line("XLA Modules", 2), device.line("XLA Ops", 3)
+    for index in range(5):
+        modules.event("jit_f(1)", 100 + 20 * index, 15)
+        ops.event("fusion.1", 100 + 20 * index, 10)
+    timeline = loaded(space.encode())
+    assert (find_steps(timeline).source, find_steps(timeline).steps.height) == ("runs of the main XLA module", 5)
+    which = "(ProfilerStep, StepTraceAnnotation; steps that are found in other ways do not count here)"
+    assert [note.text for note in recompile_report(timeline).notes] == [
+        f"Fewer than two profiler steps are recorded {which}, so warm-up and recompilation cannot be told apart."
+    ]
+    assert [note.text for note in transfer_report(timeline).notes][-1] == (
+        f"Fewer than two profiler steps past the warm-up are recorded {which}, so what repeats cannot be told."
+    )
