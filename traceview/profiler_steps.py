@@ -44,6 +44,19 @@ def profiler_steps(timeline: Timeline) -> pl.DataFrame:
     return marks.filter(pl.col("number").n_unique().over("process", "name") >= _FEWEST_NUMBERS).select(columns)
 
 
+def numbered(timeline: Timeline) -> pl.DataFrame:
+    """The ranges that carry the number of a step, ``id``: those that count, and a single one, the only step recorded.
+
+    A name that comes back with the same number marks something else.
+    """
+    told = timeline.details.get(STEP_DETAIL)
+    if told is None or told.schema["value"] != pl.Int64:
+        return pl.DataFrame(schema={"id": pl.UInt32})
+    ranges = timeline.events.select("id", "process", "name").join(told, on="id", maintain_order="left")
+    counts = pl.col("value").n_unique().over("process", "name") >= _FEWEST_NUMBERS
+    return ranges.filter(counts | (pl.len().over("process", "name") == 1)).select("id")
+
+
 def mark_steps(timeline: Timeline) -> Timeline:
     """Set ``step``: host rows by the step of their process they start in, device rows by the step of their launch.
 

@@ -9,7 +9,7 @@ import polars as pl
 
 from traceview.recompiles import outside_window, recompiles, shows_compilation, why_compilation_hidden
 from traceview.report_parts import PartNote, describe, summarise_import
-from traceview.steady_state import find_steady_state
+from traceview.steady_state import WHICH_STEPS, find_steady_state
 from traceview.trust_limits import Answer, limits
 
 if TYPE_CHECKING:
@@ -64,7 +64,8 @@ def recompile_report(timeline: Timeline, log: CompileLog | None = None) -> Recom
         notes.append(
             PartNote(
                 "recompiles",
-                "Fewer than two profiler steps are recorded, so warm-up and recompilation cannot be told apart.",
+                f"Fewer than two profiler steps are recorded ({WHICH_STEPS}), so warm-up and recompilation cannot be "
+                "told apart.",
             )
         )
     if log is not None:

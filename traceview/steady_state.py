@@ -8,7 +8,7 @@ process is never judged: the recording may have begun with the program.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
@@ -16,6 +16,10 @@ from traceview.profiler_steps import profiler_steps
 
 if TYPE_CHECKING:
     from traceview.timeline import Timeline
+
+
+WHICH_STEPS: Final = "ProfilerStep, StepTraceAnnotation; steps that are found in other ways do not count here"
+"""Which steps are looked at. Runs of a compiled program are no sure steps of a loop: none is known to warm up."""
 
 
 @dataclass(frozen=True, slots=True)

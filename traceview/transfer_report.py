@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from traceview.allocations import allocations
 from traceview.report_parts import PartNote, describe, summarise_import
-from traceview.steady_state import find_steady_state
+from traceview.steady_state import WHICH_STEPS, find_steady_state
 from traceview.transfers import FEWEST_STEPS, copies, transfers
 from traceview.trust_limits import Answer, limits
 
@@ -26,7 +26,7 @@ class TransferReport:
         trace: Which trace.
         transfers: :data:`traceview.transfers.TRANSFERS`; ``None`` if neither devices nor ops are recorded.
         allocations: :data:`traceview.allocations.ALLOCATIONS`.
-        steady_steps: Number of steps past the warm-up; ``None`` if fewer than two steps are recorded.
+        steady_steps: Number of steps past the warm-up; ``None`` if fewer than two profiler steps are recorded.
         import_report: How the import went.
         notes: Why a part is missing or limited.
         trust: Grade that the import leaves for these numbers.
@@ -64,7 +64,11 @@ def transfer_report(timeline: Timeline) -> TransferReport:
         notes.append(PartNote("transfers", f"The size of {missing:,} of {rows.height:,} copies is not recorded."))
     if steady is None or steady.steps.height < FEWEST_STEPS:
         notes.append(
-            PartNote("transfers", "Fewer than two steps past the warm-up are recorded, so what repeats cannot be told.")
+            PartNote(
+                "transfers",
+                f"Fewer than two profiler steps past the warm-up are recorded ({WHICH_STEPS}), so what repeats cannot "
+                "be told.",
+            )
         )
     return TransferReport(
         trace=describe(timeline),

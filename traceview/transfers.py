@@ -74,11 +74,13 @@ COPIES: Final = FrameSchema(
     ),
 )
 
+# What names both sides comes before what names the target alone: "DeviceToDevice" is also something "ToDevice".
+# CUDA's arrays ("HtoA") lie on the device.
 _DIRECTIONS: Final = (
-    ("HtoD", r"(?i)HtoD|H2D|Host-to-Device|HostToDevice|Host -> Device|DevicePut|ToDevice|ToInfeed"),
-    ("DtoH", r"(?i)DtoH|D2H|Device-to-Host|DeviceToHost|Device -> Host|FromDevice|FromOutfeed"),
-    ("DtoD", r"(?i)DtoD|D2D|PtoP|P2P|Device-to-Device|DeviceToDevice|Device -> Device|Peer"),
-    ("HtoH", r"(?i)HtoH|H2H|Host-to-Host"),
+    ("DtoD", r"(?i)DtoD|D2D|PtoP|P2P|Device-to-Device|DeviceToDevice|Device -> Device|Peer|\b(AtoA|AtoD|DtoA)\b"),
+    ("HtoH", r"(?i)HtoH|H2H|Host-to-Host|HostToHost|Host -> Host"),
+    ("DtoH", r"(?i)DtoH|D2H|Device-to-Host|DeviceToHost|Device -> Host|FromDevice|FromOutfeed|\bAtoH\b"),
+    ("HtoD", r"(?i)HtoD|H2D|Host-to-Device|HostToDevice|Host -> Device|DevicePut|ToDevice|ToInfeed|\bHtoA\b"),
 )
 _PAGEABLE: Final = r"(?i)pageable"
 _PINNED: Final = r"(?i)pinned|managed"
@@ -112,28 +114,40 @@ def _recorded(timeline: Timeline) -> pl.DataFrame:
     if rows["device"].null_count() < rows.height:
         rows = rows.filter(pl.col("device").is_not_null())
     names = rows["name"].unique()
-    texts = names.cast(pl.String)
-    known = pl.DataFrame({"name": names, "text": texts})
-    direction = pl.lit("unknown")
-    for kind, pattern in reversed(_DIRECTIONS):
-        direction = pl.when(pl.col("text").str.contains(pattern)).then(pl.lit(kind)).otherwise(direction)
+    known = pl.DataFrame({"name": names, "text": names.cast(pl.String)})
     known = known.with_columns(
-        direction=direction.cast(DIRECTION),
+        direction=_direction(),
         pageable=pl.when(pl.col("text").str.contains(_PAGEABLE))
         .then(pl.lit(True))
         .when(pl.col("text").str.contains(_PINNED))
         .then(pl.lit(False)),
     )
     call = rows["launch_id"]
+    calls = events["name"].gather(call)
+    by_call = pl.DataFrame({"name": calls.unique()}).with_columns(text=pl.col("name").cast(pl.String))
+    by_call = by_call.select(call="name", asked=_direction())
     call_ns = events["dur_ns"].gather(call)
     returned = events["start_ns"].gather(call) + call_ns
     done = rows["start_ns"] + rows["dur_ns"]
     return (
-        rows.with_columns(blocks=returned + _DONE_SLACK_NS >= done, call_ns=call_ns)
+        rows.with_columns(blocks=returned + _DONE_SLACK_NS >= done, call_ns=call_ns, call=calls)
         .drop("kind")
         .join(known, on="name", how="left", maintain_order="left")
-        .with_columns(kind="direction", name="text")
+        .join(by_call, on="call", how="left", maintain_order="left")
+        # A blit kernel does not say where it copies to; the call that asked for it does (hipMemcpyDtoDAsync).
+        .with_columns(kind=pl.coalesce("direction", "asked").fill_null(_UNKNOWN).cast(DIRECTION), name="text")
     )
+
+
+_UNKNOWN: Final = "unknown"
+
+
+def _direction() -> pl.Expr:
+    """The direction that ``text`` names, null for none."""
+    direction = pl.lit(None, pl.String)
+    for kind, pattern in reversed(_DIRECTIONS):
+        direction = pl.when(pl.col("text").str.contains(pattern)).then(pl.lit(kind)).otherwise(direction)
+    return direction
 
 
 def _by_ops(timeline: Timeline) -> pl.DataFrame:

@@ -10,13 +10,17 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from traceview import schema
+from traceview.quantities import percent
 from traceview.timeline import Note, RunInfo, Trust
 
-from .lanes import ENVIRONMENT_PLANE, METADATA_PLANE, Owner, Place
+from .lanes import ENVIRONMENT_PLANE, METADATA_PLANE, Owner, Place, odd_device
 from .stats import number, whole, words
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
+
+    from traceview.timeline import Count
 
     from .space import Plane, Space
 
@@ -138,3 +142,43 @@ def message_notes(space: Space) -> list[Note]:
         text = f"The file breaks off at byte {space.cut_at:,}: {len(space.planes)} planes are whole.{lost}"
         notes.append(Note("cut-off", text, Trust.POOR))
     return notes
+
+
+_MOST_LOST: Final = 0.05
+"""With more of the device work lost than this, totals are lower bounds at best."""
+
+
+def loss_notes(counts: Mapping[str, Count], device_lost: int, device_whole: int) -> list[Note]:
+    """What could not be read of the events, and how far the rest can be believed.
+
+    Args:
+        counts: What was left out, by kind.
+        device_lost: How many rows of device work were lost.
+        device_whole: How many there are with them.
+    """
+    lost = {kind: count.n for kind, count in sorted(counts.items()) if kind.startswith("lost-") and count.n}
+    if not lost:
+        return []
+    kinds = ", ".join(f"{kind} {n:,}" for kind, n in lost.items())
+    text = f"Parts of the profile could not be read ({kinds})"
+    if not device_lost:
+        return [Note("unreadable-events", f"{text}.", Trust.LIMITED)]
+    share = device_lost / device_whole
+    are = "is" if device_lost == 1 else "are"
+    text += f"; {device_lost:,} of {device_whole:,} device events ({percent(share)}) {are} lost"
+    much = share > _MOST_LOST
+    end = "totals are lower bounds" if much else "totals may be too low"
+    return [Note("unreadable-events", f"{text}: {end}.", Trust.POOR if much else Trust.LIMITED)]
+
+
+def odd_device_notes(planes: Mapping[str, int]) -> list[Note]:
+    """What to say of devices whose number cannot be true: name of the plane to how many events it has."""
+    if not planes:
+        return []
+    kinds = " and ".join(sorted({odd_device(name) or "" for name in planes}))
+    count, events = len(planes), sum(planes.values())
+    text = (
+        f"The number of {count:,} {kinds}{'s' if count > 1 else ''} cannot be true: {'its' if count == 1 else 'their'} "
+        f"{events:,} event{'s are' if events > 1 else ' is'} read as of no device. Totals are lower bounds."
+    )
+    return [Note("device-number", text, Trust.POOR)]

@@ -42,7 +42,7 @@ OP: Final = re.compile(r"^PjitFunction\(")
 LAUNCH: Final = re.compile(
     r"^((Common|Tfrt|PjRt|PJRT_)\w*Execut\w*(::\w+)?( .*)?|PJRT_LoadedExecutable_Execute.*|GpuExecutable::ExecuteThunks"
     r"|ThunkExecutor::Execute|DoEnqueueProgram|EnqueueContinuationProgram|tpu::System::Execute.*|Scheduled \w+::Execute"
-    r"|Launch\w*|H2D Dispatch|D2H Dispatch|PCIe/Memcpy Dispatch|shard_args|ParseArguments)$"
+    r"|ExecuteReplicated\.__call__|Launch\w*|H2D Dispatch|D2H Dispatch|PCIe/Memcpy Dispatch|shard_args|ParseArguments)$"
 )
 """Calls of the run time on the way to the device."""
 
@@ -56,6 +56,7 @@ _INTERNAL: Final = re.compile(
     r"::|=>|^ThreadpoolListener|^\w*(Impl|Client|Executable)\.\w+$"
     r"|^(Handle|Wait for|Allocate|Acquire|Release|Resolve|Build|Complete|Collect|Record|Load"
     r"|Make|Map|Then|Copy|Transpose|Delineari[sz]e|Lineari[sz]e|Xla|Executor|Function|Compute|Thunks?|Process|Prepare|Schedule)"
+    r"|^BatchedCopyToDevice|^batched_copy_array_to_devices|^copy_to_host_async$|^pickle_util\.\w+$"
     r"|XLA GPU module$|^cpp_pjit|^[a-z0-9]+([-_][a-z0-9]+)+ \(|^(dce|cse|algsimp|DCE|CSE)$"
 )
 """Names that the run time and the compiler give to their own ranges."""

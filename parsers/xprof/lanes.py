@@ -84,6 +84,15 @@ def place_of(plane: str) -> Place:
     return Place(Owner.HOST if plane in HOST_PLANES else Owner.OTHER)
 
 
+_ODD_DEVICE: Final = re.compile(r"^/device:(GPU|TPU):([0-9]{10}|[0-9]+ SparseCore\D*[0-9]{10})")
+
+
+def odd_device(plane: str) -> str | None:
+    """``"GPU"`` or ``"TPU"`` if a plane is one whose number cannot be true."""
+    found = _ODD_DEVICE.match(plane)
+    return found[1] if found else None
+
+
 _TPU_LANES: Final = {
     "XLA Ops": Lane.OPS, "Sparse Core Ops": Lane.OPS, "XLA Modules": Lane.MODULES, "Sparse Core Modules": Lane.MODULES,
     "Async XLA Ops": Lane.ASYNC, "Steps": Lane.STEPS, "Sparse Core Steps": Lane.STEPS, "XLA TraceMe": Lane.WAITS,
@@ -93,11 +102,15 @@ _TPU_LANES: Final = {
 }  # fmt: skip
 
 
+_WORK_LINE: Final = re.compile(r"^Stream #[0-9]")
+"""Also where the number is no number of a stream: what ran on it is work."""
+
+
 def lane_of(place: Place, line: Line) -> Lane:
     """What a line of a device plane holds."""
     if place.owner is Owner.TPU:
         return _TPU_LANES.get(line.name, Lane.OTHER)
-    if _STREAM.match(line.name):
+    if _WORK_LINE.match(line.name):
         return Lane.WORK
     if line.name == "_counters_":
         return Lane.COUNTERS

@@ -13,7 +13,7 @@ from traceview.timeline import Count, ImportReport, Note, Timeline, Trust
 
 from . import about, device_rows, host_rows, launch_keys
 from .details import NONE, StatDetails
-from .lanes import METADATA_PLANE, Owner, place_of
+from .lanes import METADATA_PLANE, Owner, odd_device, place_of
 from .op_keys import find_origins
 from .programs import Programs
 from .rows import KIND, NO_KEY, NULL, has, rows_of
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from .rows import PlaneRows
     from .source import SourceFile
-    from .space import Plane, Space
+    from .space import Losses, Plane, Space
 
 _LONGEST_NS: Final = 24 * 3_600 * 10**9
 """No recording is longer than a day."""
@@ -76,9 +76,10 @@ def to_timeline(
     hosts = [rows for rows in parts if rows.place.owner is Owner.HOST]
     tally |= launch_keys.link(hosts, [rows for rows in parts if rows.place.owner in (Owner.TPU, Owner.GPU)])
     counts.update({kind: Count(n) for kind, n in tally.items() if n})
-    _drop_impossible(parts, counts)
+    impossible = _drop_impossible(parts, counts)
+    lost = about.loss_notes(counts, *_device_rows_lost(parts, impossible, space.losses))
     origins, origin_of = find_origins(parts, programs, row_count)
-    all_notes = (*notes, *about.message_notes(space), *_shape_notes(parts, programs, origins.program_ids()))
+    all_notes = (*notes, *about.message_notes(space), *lost, *_shape_notes(parts, programs, origins.program_ids()))
     origin_ns = min((int(rows.start_ns[rows.keep].min()) for rows in parts if rows.keep.any()), default=0)
     run_info = about.run_info(space, path, origin_ns=origin_ns)
     exact = [(rows.base, rows.start_ps, rows.plane.duration_ps) for rows in parts]
@@ -138,13 +139,17 @@ def _add(tally: dict[str, int], more: dict[str, int]) -> None:
         tally[kind] = tally.get(kind, 0) + n
 
 
-def _drop_impossible(parts: list[PlaneRows], counts: dict[str, Count]) -> None:
-    """Leave out rows whose times cannot be true: negative, or more than a day from the middle of the recording."""
+def _drop_impossible(parts: list[PlaneRows], counts: dict[str, Count]) -> list[NDArray[np.bool_]]:
+    """Leave out rows whose times cannot be true: negative, or more than a day from the middle of the recording.
+
+    Returns:
+        For each part a flag per row, set for those that it leaves out.
+    """
     middle = _middle_ns(parts)
+    dropped = []
     for rows in parts:
         negative = rows.dur_ns < 0
-        with np.errstate(over="ignore"):
-            far = (rows.start_ns < middle - _LONGEST_NS) | (rows.start_ns > middle + _LONGEST_NS)
+        far = (rows.start_ns < middle - _LONGEST_NS) | (rows.start_ns > middle + _LONGEST_NS)
         far |= rows.dur_ns > _LONGEST_NS
         far &= ~negative
         for kind, mask in (("lost-negative-duration", negative & rows.keep), ("lost-time-far-off", far & rows.keep)):
@@ -152,8 +157,27 @@ def _drop_impossible(parts: list[PlaneRows], counts: dict[str, Count]) -> None:
                 example = rows.plane.names[rows.plane.name_of[int(np.flatnonzero(mask)[0])]].name[:120]
                 before = counts.get(kind, Count(0, example))
                 counts[kind] = Count(int(mask.sum()) + before.n, before.example)
-        if negative.any() or far.any():
-            rows.keep &= ~negative & ~far
+        dropped.append((negative | far) & rows.keep)
+        if dropped[-1].any():
+            rows.keep &= ~dropped[-1]
+    return dropped
+
+
+_BUSY: Final = [KIND[kind] for kind in schema.BUSY_KINDS]
+
+
+def _device_rows_lost(parts: list[PlaneRows], dropped: list[NDArray[np.bool_]], losses: Losses) -> tuple[int, int]:
+    """How many rows of device work were lost, and how many there are with them; unread events of a device count."""
+    lost = whole = 0
+    for rows, mask in zip(parts, dropped, strict=True):
+        work = (rows.device != NO_KEY) & np.isin(rows.kind, _BUSY)
+        lost += int((work & mask).sum())
+        whole += int((work & (mask | rows.keep)).sum())
+        if rows.place.owner in (Owner.GPU, Owner.TPU):
+            unread = losses.events_of.pop(rows.plane.name, 0)
+            lost += unread
+            whole += unread
+    return lost, whole
 
 
 _SAMPLE: Final = 1 << 20
@@ -161,15 +185,22 @@ _SAMPLE: Final = 1 << 20
 
 
 def _middle_ns(parts: list[PlaneRows]) -> int:
+    """A start in the middle of the day in which most of the rows start."""
     every = 1 + sum(len(rows) for rows in parts) // _SAMPLE
     starts = [rows.start_ns[::every][(rows.keep & (rows.dur_ns >= 0))[::every]] for rows in parts]
-    together = np.concatenate(starts) if starts else np.empty(0, np.int64)
-    return int(np.median(together)) if len(together) else 0
+    together = np.sort(np.concatenate(starts)) if starts else np.empty(0, np.int64)
+    if not len(together):
+        return 0
+    until = np.minimum(together, np.iinfo(np.int64).max - _LONGEST_NS) + _LONGEST_NS
+    held = np.searchsorted(together, until, side="right") - np.arange(len(together))
+    first = int(held.argmax())
+    return int(together[first + (int(held[first]) - 1) // 2])
 
 
 def _shape_notes(parts: list[PlaneRows], programs: Programs, used: set[int]) -> list[Note]:
     """What the recording as a whole cannot tell."""
-    notes = []
+    odd = {rows.plane.name: len(rows) for rows in parts if len(rows) and odd_device(rows.plane.name)}
+    notes = about.odd_device_notes(odd)
     devices = [rows for rows in parts if rows.place.owner in (Owner.GPU, Owner.TPU)]
     has_cpu_ops = any((rows.device != NO_KEY).any() for rows in parts if rows.place.owner is Owner.HOST)
     if not any(len(rows) for rows in devices) and not has_cpu_ops:
@@ -200,7 +231,8 @@ def _shape_notes(parts: list[PlaneRows], programs: Programs, used: set[int]) -> 
 
 
 def _processes(space: Space, *, run: int) -> pl.DataFrame:
-    pid = next((found for plane in space.planes if (found := whole(plane.stats, "process_id")) is not None), None)
+    pids = (whole(plane.stats, "process_id") for plane in space.planes)
+    pid = next((found for found in pids if found is not None and 0 <= found < 1 << 63), None)
     return pl.DataFrame([{"process": 0, "run": run, "pid": pid}], schema=schema.PROCESSES.dtypes)
 
 

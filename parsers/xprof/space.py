@@ -96,9 +96,15 @@ class Plane:
 
 @dataclass(slots=True)
 class Losses:
-    """What could not be read: how many of what, and the place of the first."""
+    """What could not be read: how many of what, and the place of the first.
+
+    Attributes:
+        counts: Kind to how many, and the place of the first.
+        events_of: Name of a plane to how many of its events could not be read.
+    """
 
     counts: dict[str, tuple[int, str]] = field(default_factory=dict)
+    events_of: dict[str, int] = field(default_factory=dict)
 
     def add(self, kind: str, n: int, example: str = "") -> None:
         """Count ``n`` more of a kind."""
@@ -265,6 +271,7 @@ def _line(
     events = content.events
     where = f"line {name or line_id!r} of {plane or 'a plane without name'}"
     losses.add("lost-event", events.lost_events, where)
+    losses.events_of[plane] = losses.events_of.get(plane, 0) + events.lost_events
     losses.add("lost-stat", events.lost_stats, where)
     losses.add("lost-aggregated-event", events.aggregated, where)
     return Line(line_id, name or display_name, timestamp_ns, first, first + len(events)), events

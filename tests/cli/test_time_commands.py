@@ -62,6 +62,12 @@ def test_the_headline_of_a_step(samples, run):
     )
 
 
+def test_the_headline_where_one_step_is_most_of_the_time(samples, run):
+    """The third of four steps compiles: shares of all four beside the median of them would contradict each other."""
+    out = " ".join(run("steps", samples / "xprof/jax-cpu-steps.xplane.pb").out.split())
+    assert out.startswith("A step takes 24.13 ms (mean of 4, median 311.4 us): idle: compile 79.7 %, ")
+
+
 def test_steps_add_up(samples, run):
     document = run("steps", samples / "two-ranks", "--format", "json").json
     for one in document["time"]["devices"]:

@@ -292,3 +292,25 @@ def test_a_slash_in_a_name_stands_between_no_stages():
     assert stages(*events) == ({"a": "http:||model"}, ["annotation"])
     assert matches("http:||model", "http:||model")
     assert stages(*events, given=["outer/inner=http://model"]) == ({"a": "outer/inner"}, ["pattern"])
+
+
+@pytest.mark.parametrize(
+    ("numbers", "name", "stage"),
+    [
+        ([4, 5], "train", "mlp"),
+        ([4], "train", "mlp"),
+        # The same number each time counts nothing.
+        ([0, 0], "sync_weights", "sync_weights/mlp"),
+        ([4, 5], "traceview.stage:train", "train"),
+    ],
+)
+def test_a_range_with_the_number_of_a_step_is_no_stage(numbers, name, stage):
+    events = []
+    for at, number in enumerate(numbers):
+        start = 10 * at
+        events += [
+            annotation(name, start, start + 9, details={"step_num": number}), annotation("mlp", start + 1, start + 8),
+            *work(start + 2, at, f"kernel {at}", start + 3),
+        ]  # fmt: skip
+    found, _ = stages(*events)
+    assert set(found.values()) == {stage}

@@ -78,6 +78,34 @@ def test_a_copy_behind_computation_is_hidden_and_a_queued_one_does_not_block():
     assert (row["bytes"], row["total_bytes"]) == (None, None)
 
 
+@pytest.mark.parametrize(
+    ("name", "call", "direction"),
+    [
+        ("CopyDeviceToDevice", "hipMemcpyDtoDAsync", "DtoD"),
+        ("CopyHostToDevice", "hipMemcpyHtoDAsync", "HtoD"),
+        ("CopyDeviceToHost", "hipMemcpyAsync", "DtoH"),
+        ("Memcpy PtoP (Device -> Device)", "cudaMemcpyPeerAsync", "DtoD"),
+        ("Memcpy HtoA (Pinned -> Array)", "cuMemcpy3DAsync_v2", "HtoD"),
+        ("Memcpy AtoH (Array -> Pinned)", "cuMemcpy3DAsync_v2", "DtoH"),
+        ("TransferToDevice", "cudaMemcpyAsync", "HtoD"),
+        ("TransferFromDevice", "cudaMemcpyAsync", "DtoH"),
+        ("CopyHostToHost", "hipMemcpyAsync", "HtoH"),
+        # The name of a blit kernel is silent, its call is not.
+        ("__amd_rocclr_copyBuffer.kd", "hipMemcpyDtoDAsync", "DtoD"),
+        ("__amd_rocclr_copyBuffer.kd", "hipMemcpyHtoDAsync", "HtoD"),
+        ("__amd_rocclr_copyBuffer.kd", "hipMemcpyAsync", "unknown"),
+    ],
+)
+def test_directions(name, call, direction):
+    (row,) = answer(timeline(launch(0, 1, name=call), kernel(name, 10, 20, 1, kind="memcpy"))).to_dicts()
+    assert (row["kind"], row["name"]) == (direction, name)
+
+
+def test_the_direction_of_a_copy_without_a_call_is_in_its_name_alone():
+    (row,) = answer(timeline(kernel("CopyDeviceToDevice", 10, 20, 1, kind="memcpy"))).to_dicts()
+    assert row["kind"] == "DtoD"
+
+
 def test_sizes_and_devices_are_told_apart():
     events = [
         event

@@ -8,7 +8,10 @@ import pytest
 from sample_traces.xspace_bytes import Instruction, Interned, Space, Unsigned, blob, number, program
 from traceview.busy import busy
 from traceview.gate import check
+from traceview.recompile_report import recompile_report
 from traceview.report import describe, kernel_report
+from traceview.steps import find_steps
+from traceview.transfer_report import transfer_report
 
 
 def kinds(timeline):
@@ -64,6 +67,82 @@ class TestTimes:
         counts = timeline.report.counts
         assert (counts["lost-negative-duration"].n, counts["lost-negative-duration"].example) == (1, "negative")
         assert (counts["lost-time-far-off"].n, counts["lost-time-far-off"].example) == (1, "years later")
+
+    @pytest.mark.parametrize(("lost", "trust"), [(0, "good"), (1, "limited"), (100, "poor"), (500, "poor")])
+    def test_lost_device_work_lowers_the_trust(self, loaded, lost, trust):
+        space = Space()
+        space.plane("/host:CPU").line("python", 1).event("a", 0, 10)
+        ops = space.plane("/device:TPU:0").line("XLA Ops", 3)
+        for index in range(1000):
+            ops.event("fusion.1", 4_000_000 * 10**9 if index >= 1000 - lost else 2_000 * index, 1000)
+        timeline = loaded(space.encode())
+        # Half of the rows far off do not take the good half with them.
+        assert timeline.device_work.height == 1000 - lost
+        (note,) = [note for note in timeline.report.notes if note.kind == "unreadable-events"] or [None]
+        assert (note.trust if note else "good") == trust
+        if lost == 100:
+            assert note.text == (
+                "Parts of the profile could not be read (lost-time-far-off 100); 100 of 1,000 device events (10.0 %) are "
+                "lost: totals are lower bounds."
+            )
+
+    def test_lost_host_events_limit_the_trust(self, loaded):
+        space = Space()
+        line = space.plane("/host:CPU").line("python", 1)
+        line.event("a", 0, 10)
+        line.event("b", 20, 10)
+        line.event("years later", 10**17, 10)
+        (note,) = [note for note in loaded(space.encode()).report.notes if note.kind == "unreadable-events"]
+        assert (note.trust, note.text) == (
+            "limited",
+            "Parts of the profile could not be read (lost-time-far-off 1).",
+        )
+
+    def test_without_the_device_work_that_was_lost_nothing_passes(self, loaded):
+        space = Space()
+        line = space.plane("/device:TPU:0").line("XLA Ops", 3)
+        for index in range(600):
+            line.event("fusion.1", 2_000 * index, 1000)
+        late = space.plane("/device:TPU:1").line("XLA Ops", 3, timestamp_ns=(1 << 63) - 1)
+        for index in range(100):
+            late.event("fusion.1", 2_000 * index, 1000)
+        assert check(loaded(space.encode())).verdict == "inconclusive"
+
+
+class TestNumbersBeyondMeasure:
+    """Numbers in the names of planes and lines are text: nothing bounds them."""
+
+    @pytest.mark.parametrize("number", ["9" * 9, str(1 << 63), "9" * 5000])
+    @pytest.mark.parametrize("kind", ["GPU", "TPU"])
+    def test_of_a_device(self, loaded, kind, number):
+        space = Space()
+        space.plane(f"/device:{kind}:{number}").line("Stream #1" if kind == "GPU" else "XLA Ops", 1).event("k", 0, 10)
+        timeline = loaded(space.encode())
+        assert timeline.events.height == 1
+        fits = len(number) < 10
+        assert timeline.devices["ordinal"].to_list() == ([int(number)] if fits else [])
+        notes = [note.text for note in timeline.report.notes if note.kind == "device-number"]
+        assert notes == (
+            []
+            if fits
+            else [
+                f"The number of 1 {kind} cannot be true: its 1 event is read as of no device. Totals are lower bounds."
+            ]
+        )
+        assert fits or timeline.report.trust == "poor"
+
+    @pytest.mark.parametrize("number", [str(1 << 63), "9" * 5000])
+    def test_of_a_stream_a_core_and_a_thread(self, loaded, number):
+        space = Space()
+        gpu(space).line(f"Stream #{number}(Compute)", 7).event("k", 0, 10)
+        space.plane(f"/device:TPU:0 SparseCore {number}").line("XLA Ops", 1).event("fusion.1", 0, 10)
+        space.plane("/host:CPU", process_id=Unsigned((1 << 64) - 1)).line(f"python/{number}", 3).event("a", 0, 10)
+        timeline = loaded(space.encode())
+        assert timeline.events.filter(pl.col("kind") == "kernel")["stream"].to_list() == [7]
+        assert timeline.devices.height == 1
+        # The core that cannot be told is a thread of its own.
+        assert timeline.threads["tid"].to_list() == [1, 3]
+        assert timeline.processes["pid"].to_list() == [None]
 
 
 class TestTpu:
@@ -334,3 +413,43 @@ class TestXlaOnTheCpu:
         self.ops(space, pooled=False)
         gpu(space).line("Stream #1(Kernel)", 1).event("k", 100, 10)
         assert loaded(space.encode()).device_work["name"].to_list() == ["k"]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("BatchedCopyToDeviceWithSharding create batch", "other"),
+        ("BatchedCopyToDeviceWithSharding: dispatch", "other"),
+        ("batched_copy_array_to_devices_with_sharding: assemble device lists", "other"),
+        ("ExecuteReplicated.__call__", "api"),
+        ("copy_to_host_async", "other"),
+        ("batched_copy", "annotation"),
+        ("forward", "annotation"),
+    ],
+)
+def test_marks_of_the_run_time_are_no_annotations(loaded, name, kind):
+    space = Space()
+    space.plane("/host:CPU").line("python", 1).event(name, 0, 10)
+    assert kinds(loaded(space.encode())) == {name: kind}
+
+
+def test_runs_of_a_module_are_steps_but_tell_no_warm_up(loaded):
+    """`steps` finds 5 of them, so the others say which steps they look for, not that there is none."""
+    space = Space()
+    host = space.plane("/host:CPU").line("python", 1)
+    host.event("backend_compile", 0, 50)
+    host.event("DevicePut", 60, 10)
+    device = space.plane("/device:TPU:0")
+    modules, ops = device.line("XLA Modules", 2), device.line("XLA Ops", 3)
+    for index in range(5):
+        modules.event("jit_f(1)", 100 + 20 * index, 15)
+        ops.event("fusion.1", 100 + 20 * index, 10)
+    timeline = loaded(space.encode())
+    assert (find_steps(timeline).source, find_steps(timeline).steps.height) == ("runs of the main XLA module", 5)
+    which = "(ProfilerStep, StepTraceAnnotation; steps that are found in other ways do not count here)"
+    assert [note.text for note in recompile_report(timeline).notes] == [
+        f"Fewer than two profiler steps are recorded {which}, so warm-up and recompilation cannot be told apart."
+    ]
+    assert [note.text for note in transfer_report(timeline).notes][-1] == (
+        f"Fewer than two profiler steps past the warm-up are recorded {which}, so what repeats cannot be told."
+    )

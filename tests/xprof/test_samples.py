@@ -56,6 +56,14 @@ def test_the_recording_says_nothing_of_its_machine():
         assert secret not in data
 
 
+def test_scopes_are_the_stages_and_steps_and_marks_of_the_run_time_are_not(sample):
+    truth, timeline = sample
+    scopes = truth["scopes"] if not truth["authored"] else ["attn", "mlp"]
+    table = report(timeline).stages
+    assert table is not None
+    assert set(table.stages["stage"]) == set(scopes)
+
+
 def test_steps_attention_recompiles_and_copies(sample):
     truth, timeline = sample
     assert not [kind for kind in timeline.report.counts if kind.startswith(("lost-", "repaired-"))]

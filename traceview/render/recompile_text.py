@@ -33,7 +33,7 @@ def recompile_sentence(result: RecompileReport) -> str:
     everything = f"{counted(table.height, 'compilation')} in the recorded window, {duration(spent)} of host time"
     known = table["warmup"].null_count() < table.height
     if not known:
-        text = f"{everything}; without steps it is not known which are warm-up."
+        text = f"{everything}; without profiler steps it is not known which are warm-up."
         again = f" {late.height:,} of them made a new version of code that had one."
         return text + again if late.height else text
     if not late.height:

@@ -64,7 +64,7 @@ def step_sentence(steps: StepTimeline, *, without_device: str = "; no device wor
         text = f"{duration(_recorded(steps, every))} {what}{on}, no step marks"
         on = ""
     elif every.p50_ns is not None:
-        text = f"A step takes {duration(round(every.p50_ns))} (median of {every.count:,})"
+        text = f"A step takes {_typical(every, every.p50_ns)}"
     else:
         text = f"A step takes {duration(round(every.mean_ns))}"
         text += f" (mean of {every.count:,})" if every.count > 1 else " (one step, no statistics)"
@@ -81,6 +81,18 @@ def step_sentence(steps: StepTimeline, *, without_device: str = "; no device wor
     ]
     doubt = " Idle time is not reliable here." if steps.idle_doubt else ""
     return f"{text}{on}: {', '.join(shown)}.{doubt}" if shown else f"{text}."
+
+
+_APART: Final = 1.5
+"""Where the mean is so many times the median, or the other way round, one of the two alone misleads."""
+
+
+def _typical(every: StepTimes, median_ns: float) -> str:
+    """The median; where the mean is far from it, the mean first, because the shares are shares of all steps."""
+    if max(every.mean_ns, median_ns) > _APART * min(every.mean_ns, median_ns):
+        mean, median = duration(round(every.mean_ns)), duration(round(median_ns))
+        return f"{mean} (mean of {every.count:,}, median {median})"
+    return f"{duration(round(median_ns))} (median of {every.count:,})"
 
 
 def _recorded(steps: StepTimeline, every: StepTimes) -> int:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from traceview import profiler_steps
 from traceview.knowledge.range_names import MARK_PREFIX, RangeKind, RangeName, is_diffusion_part, read_range_name
 from traceview.stage_sources.found import MOST_NAMES, NO_RANGES
 
@@ -40,6 +41,9 @@ def has_marks(tree: HostTree) -> bool:
 def find(tree: HostTree) -> Labels:
     """Read every annotation of the host."""
     ranges = tree.named(("annotation",))
+    # A range with the number of a step is the step itself: as a stage it would be all of it.
+    steps = profiler_steps.numbered(tree.timeline)["id"]
+    ranges = ranges.filter(~pl.col("id").is_in(steps.implode()) | pl.col("name").str.starts_with(MARK_PREFIX))
     if not ranges.height:
         return Labels(NO_RANGES, NO_RANGES, NO_RANGES, ())
     distinct = ranges["name"].unique().to_list()
