@@ -157,6 +157,13 @@ def _sqlite_with(pattern: str) -> Callable[[Probe], bool]:
     return lambda probe: any(wanted.match(name) for name in _sqlite_tables(probe))
 
 
+def _is_nsys(tables: frozenset[str]) -> bool:
+    """Tables of Nsight Systems. Exports of 2021 have no table about themselves, and ``StringIds`` is a common name."""
+    return any(_NSYS_TABLES.match(name) for name in tables) or (
+        "StringIds" in tables and any(_NSYS_EVENTS.match(name) for name in tables)
+    )
+
+
 def _is_cut_database(probe: Probe) -> bool:
     """Whether the header promises more pages than the file has. SQLite file format, section 1.3."""
     head = probe.head
@@ -189,7 +196,8 @@ _RECORD: Final = (
     "To get a trace that can be read, record with torch.profiler.profile(...) and save it with "
     'prof.export_chrome_trace("trace.json.gz").'
 )
-_NSYS_TABLES: Final = r"(TARGET_INFO_SYSTEM_ENV|META_DATA_CAPTURE|META_DATA_EXPORT)$"
+_NSYS_TABLES: Final = re.compile(r"(TARGET_INFO_SYSTEM_ENV|META_DATA_CAPTURE|META_DATA_EXPORT|EXPORT_META_DATA)$")
+_NSYS_EVENTS: Final = re.compile(r"CUPTI_ACTIVITY_KIND_\w+$|NVTX_EVENTS$|OSRT_API$")
 
 KINDS: Final = (
     Foreign(
@@ -210,7 +218,7 @@ KINDS: Final = (
     Foreign(
         "nsys-sqlite",
         "an Nsight Systems SQLite export",
-        _sqlite_with(_NSYS_TABLES),
+        lambda probe: _is_nsys(_sqlite_tables(probe)),
         "The reader for it is not installed; install traceview again.",
         format="nsys",
     ),
