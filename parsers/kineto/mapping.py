@@ -96,6 +96,8 @@ def to_timeline(raw: RawTrace, path: Path, *, run: int) -> Timeline:
         "stream": owners.stream,
         "correlation": owners.correlation,
     }
+    processes, threads, ordinals = owners.processes, owners.threads, owners.ordinals
+    del owners  # or its columns would be held while their sorted twins are made
     for column, keys in _VALUE_ARGS.items():
         if any(key in raw.int_args for key in keys):
             columns[column] = _sparse(raw, keys, rows)
@@ -118,9 +120,9 @@ def to_timeline(raw: RawTrace, path: Path, *, run: int) -> Timeline:
         row_count=row_count,
         details=details,
         lookups=Lookups(
-            processes=owners.processes,
-            threads=owners.threads,
-            devices=about.devices(head, owners.ordinals, run=run),
+            processes=processes,
+            threads=threads,
+            devices=about.devices(head, ordinals, run=run),
             inputs=inputs,
         ),
         run=about.run_info(head, path, origin_unix_ns=_origin_unix_ns(has_base, origin, empty=not len(rows))),
