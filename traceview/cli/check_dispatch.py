@@ -81,7 +81,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> Answer:
     """Read and judge."""
     from traceview.render.outputs import Checked
-    from traceview.report import describe, summarise_import
+    from traceview.report_parts import describe, summarise_import
 
     outputs = chosen_outputs(options)
     named = [path for path in options.traces if not os.path.isdir(path)]
