@@ -23,11 +23,20 @@ NOT_AN_EVENT: Final = 0xFFFFFFFF
 
 _AT_A_TIME: Final = 1 << 18
 
+NO_KEY: Final = 0xFFFFFFFF
+"""Stands for a missing key while columns are arrays."""
+
 # At equal start and duration the outer one comes first: a profiler step holds an op holds a launch.
 _OUTER_FIRST: Final = np.array(
     [{"annotation": 0, "python": 1, "compile": 2, "op": 3, "api": 4, "sync": 4}.get(kind, 5) for kind in schema.KINDS],
     np.int8,
 )
+
+
+def key_series(keys: NDArray[np.uint32]) -> pl.Series:
+    """Keys as a column, :data:`NO_KEY` as null."""
+    column = pl.Series(keys)
+    return column.set(column == NO_KEY, None) if (keys == NO_KEY).any() else column
 
 
 class Details(Mapping[str, pl.DataFrame]):

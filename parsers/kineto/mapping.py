@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from traceview import schema
-from traceview.building import Lookups, build
+from traceview.building import NO_KEY, Lookups, build, key_series
 from traceview.count_words import losses
 from traceview.losses import could_be_events
 from traceview.parsers.kineto import about
@@ -23,7 +23,7 @@ from traceview.parsers.kineto.categories import (
     OLD_ANNOTATION_NAME,
     SYNC_CALL,
 )
-from traceview.parsers.kineto.owners import NO_KEY, NULL, Owners, find_owners, int_arg, key_series, nullable
+from traceview.parsers.kineto.owners import NULL, Owners, find_owners, int_arg, nullable
 from traceview.timeline import Count, DeviceLoss, ImportReport, Note, Timeline, Trust
 
 if TYPE_CHECKING:

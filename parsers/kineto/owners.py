@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from traceview import schema
+from traceview.building import NO_KEY, key_series
 from traceview.parsers.kineto.about import whole_number
 from traceview.parsers.kineto.raw import LABEL_BASE
 from traceview.timeline import Count, Note, Trust
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
 
 NULL: Final = np.iinfo(np.int64).min
 """Stands for a missing integer while columns are arrays."""
-
-NO_KEY: Final = 0xFFFFFFFF
-"""Stands for a missing key while columns are arrays."""
 
 _LAUNCH_FLOWS: Final = ("ac2g", "async_gpu", "async")
 _MAX_LABEL: Final = 1 << 40
@@ -109,12 +107,6 @@ def find_owners(raw: RawTrace, rows: NDArray[np.uint32], on_device: NDArray[np.b
         counts=counts,
         notes=tuple(notes),
     )
-
-
-def key_series(keys: NDArray[np.uint32]) -> pl.Series:
-    """Keys as a column, :data:`NO_KEY` as null."""
-    column = pl.Series(keys)
-    return column.set(column == NO_KEY, None) if (keys == NO_KEY).any() else column
 
 
 def nullable(values: NDArray[np.int64]) -> pl.Series:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
+from traceview.parsers.nsys.tables import quoted
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -32,9 +34,9 @@ def read(uri: str, table: str, ints: Sequence[str], texts: Sequence[str]) -> pl.
 
     # A text column that is null in the first rows would be taken for integers: a blank stands for null and is taken
     # back. The driver does not look whether text is UTF-8, so it delivers bytes, and Polars looks.
-    columns = [_quoted(name) for name in ints]
-    columns += [f"ifnull(CAST({_quoted(name)} AS BLOB), x'') AS {_quoted(name)}" for name in texts]
-    query = f"SELECT {', '.join(columns)} FROM {_quoted(table)} NOT INDEXED"  # noqa: S608
+    columns = [quoted(name) for name in ints]
+    columns += [f"ifnull(CAST({quoted(name)} AS BLOB), x'') AS {quoted(name)}" for name in texts]
+    query = f"SELECT {', '.join(columns)} FROM {quoted(table)} NOT INDEXED"  # noqa: S608
     try:
         with driver.connect(uri) as connection:
             for pragma in ("trusted_schema=OFF", "query_only=ON", "cell_size_check=ON"):
@@ -58,7 +60,3 @@ def _run(connection: Any, query: str) -> pl.DataFrame:
         cursor.execute(query)
         frame: pl.DataFrame = cursor.fetch_polars()
         return frame
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

@@ -14,7 +14,7 @@ import polars as pl
 
 from traceview.errors import UnreadableTraceError
 from traceview.parsers.nsys import adbc, salvage
-from traceview.parsers.nsys.tables import DATABASE_ERRORS, EVENT_TABLES, STRINGS, completed, empty, newest
+from traceview.parsers.nsys.tables import DATABASE_ERRORS, EVENT_TABLES, STRINGS, completed, empty, newest, quoted
 from traceview.timeline import Count
 
 if TYPE_CHECKING:
@@ -94,11 +94,6 @@ def connect(uri: str, decoder: Decoder | None = None) -> sqlite3.Connection:
     return connection
 
 
-def quoted(name: str) -> str:
-    """An SQL identifier. ``end`` is a keyword, and a hostile name may hold anything."""
-    return '"' + name.replace('"', '""') + '"'
-
-
 class Database:
     """The tables of an SQLite export; see :class:`traceview.parsers.nsys.tables.Tables`.
 
@@ -171,15 +166,12 @@ class Database:
                 why="another program holds the database locked.",
                 next_step="Wait until the export has finished, or copy the file and give the copy.",
             )
-        cut = self._missing_bytes()
+        cut = promised_size(self.path)
         if cut:
             why = f"the database is cut off: its header promises {cut[0]:,} bytes, the file has {cut[1]:,}."
         else:
             why = f"the database cannot be read: {text}."
         return UnreadableTraceError("bad-database", where=str(self.path), why=why, next_step=again)
-
-    def _missing_bytes(self) -> tuple[int, int] | None:
-        return promised_size(self.path)
 
     def close(self) -> None:
         """Let go of the file."""

@@ -15,17 +15,13 @@ import numpy as np
 import polars as pl
 
 from traceview import schema
+from traceview.building import NO_KEY, key_series
 from traceview.parsers.nsys.names import distinct_of
 from traceview.timeline import Note, Trust
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from traceview.parsers.nsys.names import Names
     from traceview.parsers.nsys.tables import Tables
-
-NO_KEY: Final = 0xFFFFFFFF
-"""Stands for a missing key while columns are arrays."""
 
 _TID_BITS: Final = 24
 _MPI_RANK: Final = re.compile(r"^MPI Rank (\d{1,7})$")
@@ -95,7 +91,7 @@ class Owners:
                 keys[at] = self.device(pid, ordinals[ordinal_index])
                 if pid is not None:
                     self._ordinals.setdefault(pid, set()).add(ordinals[ordinal_index])
-        return _as_keys(keys[place])
+        return key_series(keys[place])
 
     def device(self, global_pid: int | None, ordinal: int) -> int:
         """Key of a device as one process numbers it."""
@@ -165,13 +161,7 @@ def _ranks(thread_names: dict[int, str]) -> dict[int, int]:
 def _keyed(packed: pl.Series, key_of: Any) -> pl.Series:
     distinct, place = distinct_of(packed)
     keys = np.array([*(key_of(one) for one in distinct), NO_KEY], np.uint32)
-    return _as_keys(keys[place])
-
-
-def _as_keys(keys: NDArray[np.uint32]) -> pl.Series:
-    column = pl.Series(keys)
-    absent = column == NO_KEY
-    return column.set(absent, None) if absent.any() else column
+    return key_series(keys[place])
 
 
 @dataclass(frozen=True, slots=True)

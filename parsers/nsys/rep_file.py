@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING, Final
 
 from traceview.errors import UnreadableTraceError
 from traceview.parsers.nsys.about import KEPT_KEYS, NOT_IMPORTED, understood
-from traceview.parsers.nsys.database import quoted
 from traceview.parsers.nsys.identity import program_name
 from traceview.parsers.nsys.sniffing import is_export
-from traceview.parsers.nsys.tables import EVENT_TABLES, NAME_IDS, NVTX, STRINGS
+from traceview.parsers.nsys.tables import EVENT_TABLES, NAME_IDS, NVTX, STRINGS, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from traceview.errors import UnreadableTraceError
-from traceview.parsers.nsys.tables import DATABASE_ERRORS
+from traceview.parsers.nsys.tables import DATABASE_ERRORS, quoted
 from traceview.timeline import Count
 
 if TYPE_CHECKING:
@@ -39,8 +39,8 @@ def read(
     """
     counts: dict[str, Count] = {}
     names = [*ints, *texts]
-    selected = ", ".join(_quoted(name) for name in names)
-    source = f"FROM {_quoted(table)} NOT INDEXED"
+    selected = ", ".join(quoted(name) for name in names)
+    source = f"FROM {quoted(table)} NOT INDEXED"
     parts, error = _scan(connection, table, f"SELECT {selected} {source}", ints, texts, counts)
     if error is not None:
         parts += _behind_the_damage(
@@ -102,7 +102,7 @@ def _behind_the_damage(
     counts: dict[str, Count],
 ) -> list[pl.DataFrame]:
     """The rows after a damaged page, read backwards from the last row."""
-    name = _quoted(table)
+    name = quoted(table)
     try:
         # The last row that was read: with it the two passes cannot meet and count a row twice.
         offset = max(before - 1, 0)
@@ -166,7 +166,3 @@ def _text(value: Any) -> str | None:
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     return value if isinstance(value, str) else str(value)
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

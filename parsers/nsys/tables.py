@@ -94,6 +94,11 @@ def is_export(names: Iterable[str]) -> bool:
     return bool(plain & (MARKS - {STRINGS})) or (STRINGS in plain and not plain.isdisjoint(EVENT_TABLES))
 
 
+def quoted(name: str) -> str:
+    """An SQL identifier. ``end`` is a keyword, and a hostile name may hold anything."""
+    return '"' + name.replace('"', '""') + '"'
+
+
 def newest(names: Iterable[str]) -> dict[str, str]:
     """Plain table name to the name in the export: of ``T``, ``T_V2`` and ``T_V3`` the highest number wins.
 

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from traceview import intervals
+from traceview.building import NO_KEY
 
 from .device_rows import open_control, set_op_kinds
 from .distinct import distinct
 from .host_events import OP, kind_of
 from .lanes import thread_of
-from .rows import KIND, NO_KEY, has, integers, labels
+from .rows import KIND, has, integers, labels
 
 if TYPE_CHECKING:
     from collections.abc import Callable

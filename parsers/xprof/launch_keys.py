@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from traceview.building import NO_KEY
+
 from .distinct import distinct_pairs
 from .lanes import Lane, Owner, lane_of
-from .rows import KIND, NO_KEY, NULL, integers
+from .rows import KIND, NULL, integers
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from traceview import schema
-from traceview.building import Lookups, build
+from traceview.building import NO_KEY, Lookups, build, key_series
 from traceview.timeline import Count, ImportReport, Note, Timeline, Trust
 
 from . import about, device_rows, host_rows, launch_keys
@@ -16,7 +16,7 @@ from .details import NONE, StatDetails
 from .lanes import METADATA_PLANE, Owner, odd_device, place_of
 from .op_keys import find_origins
 from .programs import Programs
-from .rows import KIND, NO_KEY, NULL, has, rows_of
+from .rows import KIND, NULL, has, rows_of
 from .stats import whole
 
 if TYPE_CHECKING:
@@ -281,7 +281,7 @@ def _columns(parts: list[PlaneRows], origin_ns: int) -> tuple[dict[str, pl.Serie
     columns["kind"] = pl.Series(taken("kind", 0, np.uint8)).cat.to(schema.Kind)
     columns["process"] = pl.Series(np.zeros(len(together), np.uint32))
     for column in ("thread", "device"):
-        columns[column] = _keys(taken(column, NO_KEY, np.uint32))
+        columns[column] = key_series(taken(column, NO_KEY, np.uint32))
     for column in ("stream", "correlation", "bytes", "flops"):
         if any(getattr(rows, column) is not None for rows in parts):
             columns[column] = _nullable(taken(column, NULL, np.int64))
@@ -298,10 +298,6 @@ def _together(pieces: list[NDArray[Any]], dtype: type) -> NDArray[Any]:
 def _shown(plane: Plane, index: int) -> str:
     entry = plane.names[index]
     return entry.display_name or entry.name
-
-
-def _keys(keys: NDArray[np.uint32]) -> pl.Series:
-    return pl.Series(keys).set(pl.Series(keys == NO_KEY), None)
 
 
 def _nullable(values: NDArray[np.int64]) -> pl.Series:

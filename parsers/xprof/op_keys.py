@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from traceview.building import NO_KEY
+
 from .details import NONE
 from .distinct import distinct_pairs
 from .lanes import Lane, Owner, lane_of
 from .programs import OpKey, Origins
-from .rows import NO_KEY, NULL, integers, labels
+from .rows import NULL, integers, labels
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

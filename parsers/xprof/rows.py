@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from traceview import schema
+from traceview.building import NO_KEY
 
 from .columns import REF
 from .distinct import distinct
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
 
 NULL: Final = np.iinfo(np.int64).min
 """Stands for null in an int64 array."""
-
-NO_KEY: Final = 0xFFFFFFFF
-"""Stands for null in an array of keys."""
 
 KIND: Final = {name: index for index, name in enumerate(schema.KINDS)}
 """Kind to its number in the enum."""
