@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from traceview.render.conditions import write_conditions, write_remarks
+from traceview.render.findings_text import write_findings
 from traceview.render.grids import write_grid
 from traceview.render.idle_text import causes_grid
 from traceview.render.kernels_text import write_families, write_kernels
@@ -27,18 +28,20 @@ _PARTS: Final = ("time", "steps", "stages", "devices", "kernels")
 
 
 def write_report(result: Report, page: Page) -> None:
-    """Verdict, conditions, devices, steps, families, kernels, remarks."""
+    """Verdict, conditions, account of the time, stages, findings, steps, idle time, devices, kernels, remarks."""
     page.verdict(_verdict(result))
     write_conditions(page, result.trace, result.import_report)
     described = {one.device: one for one in result.trace.devices}
     grids = [
         accounting_grid(result.time, described) if result.time else None,
         stages_grid(result.stages, MOST_STAGES) if result.stages else None,
-        steps_grid(result.steps, result.time.table.source.value if result.time else "") if result.steps else None,
     ]
     for grid in grids:
         if grid is not None:
             write_grid(page, grid)
+    write_findings(page, result)
+    if result.steps:
+        write_grid(page, steps_grid(result.steps, result.time.table.source.value if result.time else ""))
     if result.gaps:
         causes = causes_grid(result.gaps)
         if causes:
