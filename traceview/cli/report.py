@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TextIO
 
 from traceview.cli.command import FORMS, Answer, add_stage_option, add_trace_options, given_stages, in_form, load_traces
 
 if TYPE_CHECKING:
     import argparse
+
+    from traceview.render.page import Page
 
 NAME = "report"
 SUMMARY = "Show where the time went: steps, stages, devices, kernels"
@@ -31,15 +33,23 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> Answer:
     """Read and analyse."""
     from traceview import report
-    from traceview.render.report_document import report_document
-    from traceview.render.report_text import print_report, write_report
 
     given = given_stages(options)
     result = report.report(load_traces(options), launched_only=options.launched_only, given=given)
 
-    return in_form(
-        options,
-        document=lambda: report_document(result),
-        text=lambda page: write_report(result, page),
-        markdown=lambda out: print_report(result, out),
-    )
+    def document() -> dict[str, Any]:
+        from traceview.render.report_document import report_document
+
+        return report_document(result)
+
+    def text(page: Page) -> None:
+        from traceview.render.report_text import write_report
+
+        write_report(result, page)
+
+    def markdown(out: TextIO) -> None:
+        from traceview.render.report_text import print_report
+
+        print_report(result, out)
+
+    return in_form(options, document=document, text=text, markdown=markdown)
