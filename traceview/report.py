@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from traceview.busy import DeviceBusy, busy
+from traceview.collective_skew import CollectiveSkew, skew_notes
 from traceview.dispatch import dispatch_table
 from traceview.gap_report import GapReport, gap_report
 from traceview.idle_split import idle_split
@@ -188,6 +189,8 @@ class Report:
     """The figures that XProf itself shows, for a profile of TPUs."""
     findings: tuple[RankedFinding, ...] | None = None
     """What every rule found in the whole trace, most to win first."""
+    skew: CollectiveSkew | None = None
+    """Waiting in collectives for late ranks."""
 
 
 def steps_of(steps: StepTimeline) -> tuple[Step, ...]:
@@ -308,6 +311,7 @@ def report(timeline: Timeline, *, launched_only: bool = False, given: Sequence[S
     marked = time.table.source is not StepSource.WHOLE
     notes += stage_notes(stages)
     notes += step_notes(time)
+    notes += [PartNote("collective_skew", text) for text in skew_notes(facts.skew)]
     xprof = xprof_figures(timeline)
     if xprof is None:
         notes.append(PartNote("xprof", "Only an XProf profile of TPUs has figures to compare with XProf's pages."))
@@ -327,6 +331,7 @@ def report(timeline: Timeline, *, launched_only: bool = False, given: Sequence[S
         transfers=transfer_report(timeline),
         xprof=xprof,
         findings=top_findings(facts),
+        skew=facts.skew,
     )
 
 

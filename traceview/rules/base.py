@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from traceview.collective_skew import CollectiveSkew, collective_skew
 from traceview.gaps import causes, idle, works
 from traceview.recompiles import recompiles
 from traceview.rules.device_work import device_work
@@ -69,6 +70,11 @@ class Facts:
     def recompiles(self) -> pl.DataFrame:
         """What was compiled: :data:`traceview.recompiles.RECOMPILES`."""
         return recompiles(self.timeline, self.steady)
+
+    @cached_property
+    def skew(self) -> CollectiveSkew:
+        """Waiting in collectives for a late rank."""
+        return collective_skew(self.timeline)
 
     @cached_property
     def span_ns(self) -> int:
