@@ -36,7 +36,7 @@ def tpu():
     return traceview.load(FOLDER / f"{make_xprof.NAME}.xplane.pb")
 
 
-def test_there_are_two_small_ones_with_their_notes():
+def test_there_are_four_small_ones_with_their_notes():
     assert sorted(TRUTHS) == ["jax-cpu-steps", "jax-tpu-unfused.xprof-authored"]
     index = (FOLDER.parent / "README.md").read_text()
     for name, truth in TRUTHS.items():
