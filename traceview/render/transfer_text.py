@@ -62,7 +62,8 @@ def transfer_sentence(result: TransferReport) -> str:
     if again.height:
         octets = float((again["bytes"] * again["per_step"]).sum())
         count = float(again["per_step"].sum())
-        text += f" The same sizes come back in every step: {count:,.0f} copies, {size(round(octets))} per step."
+        copies = counted(round(count), "copy", "copies")
+        text += f" The same sizes come back in every step: {copies}, {size(round(octets))} per step."
     return text
 
 

@@ -30,7 +30,7 @@ import polars as pl
 
 from traceview.findings import Confidence, CostOf, Finding, Severity
 from traceview.rules.device_work import union_ns
-from traceview.rules.kernel_evidence import milliseconds, places
+from traceview.rules.kernel_evidence import milliseconds, places, plural
 from traceview.transfers import EXPLICIT_COPY, copies
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         title=f"The same {rows.height // steps:,} copies {'in host memory' if within_memory else 'to the device'} came back "
         f"in each of {steps:,} steps: {milliseconds(cost_ns)}",
         where=places(facts, rows["id"]),
-        evidence=(f"{int(rows['bytes'].sum()) / steps / 1e6:,.1f} MB per step, in {same.height:,} sizes",),
+        evidence=(f"{int(rows['bytes'].sum()) / steps / 1e6:,.1f} MB per step, in {plural(same.height, 'size')}",),
         cost_ns=cost_ns,
         cost_of=CostOf.HOST if on_host else CostOf.DEVICE,
         confidence=Confidence.INFERRED,
