@@ -18,6 +18,7 @@ if not __package__:  # Started as a script: make the folder importable by its ow
 
 from sample_traces import (  # noqa: E402
     broken,
+    broken_binary,
     samples_attention,
     samples_nsys,
     samples_nsys_pair,
@@ -242,7 +243,7 @@ def build(folder: Path) -> list[Path]:
         written.append(write_text(folder / sample.file, render(traces)))
         written.append(write_text(base.with_name(base.name + ".truth.json"), json.dumps(table, indent=1) + "\n"))
         written.append(write_text(base.with_name(base.name + ".md"), note(sample, table)))
-    return written + samples_nsys.build(folder) + samples_nsys_pair.build(folder) + broken.build(folder / "bad")
+    return written + samples_nsys.build(folder) + samples_nsys_pair.build(folder) + broken.build(folder / "bad", broken_binary.CASES)
 
 
 if __name__ == "__main__":
