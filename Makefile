@@ -50,7 +50,7 @@ docs: $(VENV)/.dev ## Write the generated pages anew
 bench: $(VENV)/.dev ## Measure reading speed and memory
 	$(BIN)/python benchmarks/load.py
 
-samples: $(VENV)-samples/.torch ## Record and author the sample traces anew (installs PyTorch apart)
+samples: $(VENV)-samples/.torch ## Record and author the sample traces anew (installs PyTorch and JAX apart)
 	$(VENV)-samples/bin/python sample_traces/make.py --record
 
 clean: ## Remove what the other targets made
@@ -72,5 +72,6 @@ $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
 
 $(VENV)-samples/.torch: pyproject.toml
 	$(PYTHON) -m venv $(VENV)-samples
-	$(VENV)-samples/bin/python -m pip --disable-pip-version-check --quiet install --editable . 'torch==2.13.0'
+	$(VENV)-samples/bin/python -m pip --disable-pip-version-check --quiet install --editable . 'torch==2.13.0' \
+		'jax==0.10.2'
 	@touch $@
