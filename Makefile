@@ -20,7 +20,7 @@ PYTEST_ARGS ?= -n auto
 help: ## List the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
 
-demo: $(VENV)/.core ## Ask a bundled trace which attention kernel ran
+demo: $(VENV)/.core ## Ask a bundled trace which attention kernel ran, why, and what the fix changed
 	@BIN=$(BIN) tools/demo.sh $(DEMO_TRACE)
 
 test: lint live ## Everything that CI checks: lint, types, import contracts, docs, tests

@@ -25,7 +25,9 @@ def table(catalogue: dict[str, Any]) -> str:
         files = one["files"]
         kind = "authored" if all("-authored" in file for file in files) else "recorded"
         first, *rest = (note_of(file) for file in files)
-        links = ", ".join([f"[{one['name']}]({first})", *(f"[{Path(note).name.split('.')[0]}]({note})" for note in rest)])
+        links = ", ".join(
+            [f"[{one['name']}]({first})", *(f"[{Path(note).name.split('.')[0]}]({note})" for note in rest)]
+        )
         rows.append(f"| {links} | {kind}, {one['format']}, {one['device']} | **{one['title']}.** {one['story']} |")
     rows += ["", "| before | after | what changed |", "|---|---|---|"]
     rows += [f"| {one['before']} | {one['after']} | {one['story']} |" for one in catalogue["pair"]]

@@ -46,8 +46,8 @@ def decode(latents: Any) -> Any:
 def image(host_weights: list[Any], tokens: Any, latents: Any) -> None:
     """One image; the weights are put on the device again each time, as code does that keeps them in NumPy.
 
-    It waits for them: a program whose input is still on its way starts when the input arrives, not when it is called, and
-    no profile says which call it belongs to.
+    It waits for them: a program whose input is still on its way starts when the input arrives, not when it is called,
+    and no profile says which call it belongs to.
     """
     with jax.profiler.TraceAnnotation("traceview.stage:text_encoder"):
         weights = jax.block_until_ready([jax.device_put(weight) for weight in host_weights])

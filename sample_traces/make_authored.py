@@ -154,7 +154,8 @@ SAMPLES: Final = (
         "Python, in which the device runs dry; the decoder's convolutions run in float32 without tensor cores and cost "
         "more than the denoiser. Attention is not the problem: it is FlashAttention-2 throughout. Compare with "
         "`image-pipeline-after`.",
-        {"pair": "image-pipeline-after.cuda-authored", "verdict": "pass", "findings": ["TV105", "TV204", "TV401", "TV501", "TV502"],
+        {"pair": "image-pipeline-after.cuda-authored", "verdict": "pass",
+         "findings": ["TV105", "TV204", "TV401", "TV501", "TV502"],
          "items_per_step": 4, "repeated_host_to_device_bytes": 8 * (16 << 20), "repeated_copies_per_step": 8},
     ),
     Sample(
@@ -187,9 +188,9 @@ SAMPLES: Final = (
         "audio-decoder.cuda-authored.json.gz",
         lambda: [samples_pipelines.audio()], ("traceview.stage:sampler", "traceview.stage:decoder"),
         "Where to look first: three convolutions of the decoder, float32 without tensor cores, take longer than the "
-        "whole transformer of 24 blocks. Its heads of 72 run in FlashAttention's kernel for 96: a quarter of the matrix "
-        "work multiplies padding. The device is busy in `sampler` and `decoder`; the one real pause is 12 ms of Python "
-        "that writes the file.",
+        "whole transformer of 24 blocks. Its heads of 72 run in FlashAttention's kernel for 96: a quarter of the "
+        "matrix work multiplies padding. The device is busy in `sampler` and `decoder`; the one real pause is 12 ms of "
+        "Python that writes the file.",
         {"verdict": "pass", "findings": ["TV105", "TV107", "TV204", "TV401"]},
     ),
 )  # fmt: skip
@@ -243,7 +244,12 @@ def build(folder: Path) -> list[Path]:
         written.append(write_text(folder / sample.file, render(traces)))
         written.append(write_text(base.with_name(base.name + ".truth.json"), json.dumps(table, indent=1) + "\n"))
         written.append(write_text(base.with_name(base.name + ".md"), note(sample, table)))
-    return written + samples_nsys.build(folder) + samples_nsys_pair.build(folder) + broken.build(folder / "bad", broken_binary.CASES)
+    return (
+        written
+        + samples_nsys.build(folder)
+        + samples_nsys_pair.build(folder)
+        + broken.build(folder / "bad", broken_binary.CASES)
+    )
 
 
 if __name__ == "__main__":

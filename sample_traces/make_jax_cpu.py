@@ -71,8 +71,9 @@ RECORDINGS: Final = (
     Recording(
         "jax-cpu-stages",
         "jax_cpu_stages.py",
-        "Seven images of a small JAX pipeline on the CPU, its stages marked (`traceview.stage:denoise`): prompts of new "
-        "lengths compile the text encoder again in steps 2 and 5, and eight weights are put on the device in every step.",
+        "Seven images of a small JAX pipeline on the CPU, its stages marked (`traceview.stage:denoise`): prompts of "
+        "new lengths compile the text encoder again in steps 2 and 5, and eight weights are put on the device in "
+        "every step.",
         {
             "steps": [f"image {n}" for n in range(7)], "recompiled_steps": [2, 5], "transfers_per_step": 8,
             "stages": ["text_encoder", "denoise", "vae_decode"], "module": "jit_encode", "programs": 3,
@@ -114,10 +115,10 @@ def note(recording: Recording, table: dict[str, Any]) -> str:
     rows = "\n".join(f"- `{key}`: `{json.dumps(value)}`" for key, value in recording.planted.items())
     return (
         f"# {recording.name}\n\n**Recorded, not authored.** {table['shows']}\n\n"
-        f"Written by `sample_traces/make_jax_cpu.py`, which runs `{recording.program}`, with jax {made['jax']} on Python "
-        f"{made['python']} ({made['system']}, CPU only). The names of hosts were taken out; nothing else was changed.\n\n"
-        f"## The right answers\n\nAlso in `{recording.name}.truth.json`, which the tests read. Times differ from "
-        f"recording to recording; these facts do not.\n\n{rows}\n"
+        f"Written by `sample_traces/make_jax_cpu.py`, which runs `{recording.program}`, with jax {made['jax']} on "
+        f"Python {made['python']} ({made['system']}, CPU only). The names of hosts were taken out; nothing else was "
+        f"changed.\n\n## The right answers\n\nAlso in `{recording.name}.truth.json`, which the tests read. Times "
+        f"differ from recording to recording; these facts do not.\n\n{rows}\n"
     )
 
 

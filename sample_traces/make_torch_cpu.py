@@ -204,8 +204,9 @@ RECORDINGS: Final = (
     ),
     Recording(
         "torch-cpu-stages", stages, {"record_shapes": True},
-        "A pipeline of marked stages (`traceview.stage:denoise`) on a CPU: `text_encoder` got flash attention, `denoise` "
-        "the math path that it asked for, and nine weights are converted from bfloat16 in every step.", stage_facts,
+        "A pipeline of marked stages (`traceview.stage:denoise`) on a CPU: `text_encoder` got flash attention, "
+        "`denoise` the math path that it asked for, and nine weights are converted from bfloat16 in every step.",
+        stage_facts,
     ),
 )  # fmt: skip
 

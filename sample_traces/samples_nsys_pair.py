@@ -120,11 +120,11 @@ SHOWS: Final = {
     FLASH: "The same program with bfloat16 queries: FlashAttention-2 runs.",
 }
 LOOK: Final = {
-    MATH: "The story of the PyTorch sample of the same name, as Nsight Systems sees it: stages are NVTX ranges, and below "
-    "`aten::_scaled_dot_product_attention_math` run two float32 products without tensor cores around a softmax over "
-    "4096 x 4096. The ranges carry sizes and no dtypes, and of arguments that are no tensors nothing: that the inputs "
-    "are float32 and the heads grouped by `enable_gqa` is not recorded, so the answer is *cannot tell* with what is "
-    "open, where the PyTorch trace proves the reasons. The names of the kernels show float32.",
+    MATH: "The story of the PyTorch sample of the same name, as Nsight Systems sees it: stages are NVTX ranges, and "
+    "below `aten::_scaled_dot_product_attention_math` run two float32 products without tensor cores around a softmax "
+    "over 4096 x 4096. The ranges carry sizes and no dtypes, and of arguments that are no tensors nothing: that the "
+    "inputs are float32 and the heads grouped by `enable_gqa` is not recorded, so the answer is *cannot tell* with "
+    "what is open, where the PyTorch trace proves the reasons. The names of the kernels show float32.",
     FLASH: "After the fix: one `flash_fwd_kernel` where seven kernels were. `text_encoder` and `vae_decode` did not "
     "change.",
 }
@@ -185,8 +185,8 @@ def note(name: str, table: dict[str, Any]) -> str:
         f"# {name}\n\n**Authored, not measured.** {SHOWS[name]}\n\n"
         "Written by `sample_traces/make_authored.py` (`samples_nsys_pair.py`) with the builder in "
         "`sample_traces/nsys_authoring.py`; no GPU was involved. The tables and columns are those of Nsight Systems "
-        "(schema 3.25), the kernel names are those of real recordings, the times are chosen. The file says so itself in "
-        "`META_DATA_EXPORT`, key `TRACEVIEW_AUTHORED`.\n\n"
+        "(schema 3.25), the kernel names are those of real recordings, the times are chosen. The file says so itself "
+        "in `META_DATA_EXPORT`, key `TRACEVIEW_AUTHORED`.\n\n"
         f"## What to look at\n\n{LOOK[name]}\n\n## The right answers\n\n"
         f"Also in `{name}.truth.json`, which the tests read.\n\n{rows}\n"
     )

@@ -339,16 +339,16 @@ def truth(name: str) -> dict[str, Any]:
 
 
 SHOWS: Final = {
-    BEFORE: "An image pipeline on one TPU v6e, 944.67 ms an image: attention that XLA did not fuse, with float32 scores "
-    "of 2.1 GB a block, weights copied again for every image, a text encoder at the highest precision, a read of one "
-    "number after each denoising step, a recompilation for a new prompt length.",
+    BEFORE: "An image pipeline on one TPU v6e, 944.67 ms an image: attention that XLA did not fuse, with float32 "
+    "scores of 2.1 GB a block, weights copied again for every image, a text encoder at the highest precision, a read "
+    "of one number after each denoising step, a recompilation for a new prompt length.",
     AFTER: "The same pipeline at 345.9 ms an image: fused attention (Pallas), weights that stay on the device, "
     "the default precision, one prompt length, no read before the image is done.",
 }
 LOOK: Final = {
     BEFORE: "Three programs (`jit_encode`, `jit_denoise` four times, `jit_decode`) make an image; the stages come from "
-    "the named scopes `text_encoder`, `denoise` and `vae_decode`. Each of 24 blocks runs product, softmax, product with "
-    "the scores in between. `copy-done` is a wait, not work. Before each program the device waits for its weights "
+    "the named scopes `text_encoder`, `denoise` and `vae_decode`. Each of 24 blocks runs product, softmax, product "
+    "with the scores in between. `copy-done` is a wait, not work. Before each program the device waits for its weights "
     "(2.2 GB an image), and after each denoising step for Python. Image 2 has a new prompt length: `jit_encode` is "
     "compiled again for 310 ms. In the encoder a product asks for `HIGHEST`.",
     AFTER: "The same work (the FLOP of an image are the same) in 37 % of the time. `splash_mha_fwd_residuals` is JAX's "

@@ -112,7 +112,10 @@ def find(name: str) -> Sample:
     near = difflib.get_close_matches(name, known, n=1)
     hint = f"Is {near[0]} meant? " if near else ""
     raise UsageError(
-        "no-such-sample", where=name, why="no sample has that name.", next_step=f"{hint}traceview samples lists them all."
+        "no-such-sample",
+        where=name,
+        why="no sample has that name.",
+        next_step=f"{hint}traceview samples lists them all.",
     )
 
 

@@ -22,7 +22,7 @@ MOST_BYTES = 300_000
 
 def test_every_file_is_in_it_once():
     listed = [path for sample in CATALOGUE for path in sample.paths]
-    truths = {path for path in FOLDER.rglob("*.truth.json")}
+    truths = set(FOLDER.rglob("*.truth.json"))
     assert len(listed) == len(set(listed))
     assert {path for sample in CATALOGUE for path in sample.truths} == truths
     assert {json.loads(path.read_text())["trace"] for path in truths} == {path.name for path in listed}
@@ -77,7 +77,7 @@ def test_names_that_do_not_exist():
 def test_without_samples(monkeypatch, tmp_path):
     samples._read.cache_clear()
     monkeypatch.setattr(samples, "_FOLDERS", (tmp_path,))
-    with pytest.raises(UsageError, match="^the sample traces are not installed with this traceview. Install"):
+    with pytest.raises(UsageError, match=r"^the sample traces are not installed with this traceview\. Install"):
         samples.catalogue()
     samples._read.cache_clear()
 

@@ -20,8 +20,7 @@ from traceview.transfers import transfers
 
 FOLDER = Path(sample_traces.__file__).parent
 TRUTHS = {
-    path.name.removesuffix(".truth.json"): json.loads(path.read_text())
-    for path in sorted(FOLDER.glob("*.truth.json"))
+    path.name.removesuffix(".truth.json"): json.loads(path.read_text()) for path in sorted(FOLDER.glob("*.truth.json"))
 }
 
 
@@ -52,9 +51,7 @@ def test_findings(name, timelines):
 @pytest.mark.parametrize("name", having("repeated_copies_per_step"))
 def test_copies_that_come_back(name, timelines):
     table = transfers(timelines(name), find_steady_state(timelines(name)))
-    again = table.filter(
-        pl.col("repeated_each_step") & (pl.col("kind") == "HtoD") & (pl.col("bytes") >= 1 << 20)
-    )
+    again = table.filter(pl.col("repeated_each_step") & (pl.col("kind") == "HtoD") & (pl.col("bytes") >= 1 << 20))
     assert round(again["per_step"].sum()) == TRUTHS[name]["repeated_copies_per_step"]
     assert round((again["bytes"] * again["per_step"]).sum()) == TRUTHS[name]["repeated_host_to_device_bytes"]
 

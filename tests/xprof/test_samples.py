@@ -139,6 +139,11 @@ class TestImagePipeline:
         truth, timeline = pipeline
         again = transfers(timeline, find_steady_state(timeline)).filter(pl.col("repeated_each_step"))
         assert round((again["bytes"] * again["per_step"]).sum()) == truth["recopied_bytes_per_image"]
+        titles = [finding.title for finding in check(timeline).findings if finding.code == "TV502"]
+        # Copies to a TPU are recorded on the host's threads alone; they are no copies within its memory.
+        assert [title.partition(" came back")[0] for title in titles] == (
+            ["The same 44 copies to the device"] if truth["recopied_bytes_per_image"] else []
+        )
 
 
 class TestAuthoredTpu:

@@ -78,13 +78,14 @@ def check(facts: Facts) -> Iterator[Finding]:
     # XProf records copies to a TPU on the host's threads alone: no device row, and yet no copy within host memory.
     within_memory = bool(rows.height) and bool((rows["kind"] == "HtoH").all())
     whole_ns = steady.span_ns if on_host else facts.table.busy_ns
+    where = "in host memory" if within_memory else "to the device"
     if rows.height < FEWEST_COPIES * steps or cost_ns < SHARE_OF_BUSY * whole_ns:
         return
     yield Finding(
         code=CODE,
         severity=Severity.WARNING,
-        title=f"The same {rows.height // steps:,} copies {'in host memory' if within_memory else 'to the device'} came back "
-        f"in each of {steps:,} steps: {milliseconds(cost_ns)}",
+        title=f"The same {rows.height // steps:,} copies {where} came back in each "
+        f"of {steps:,} steps: {milliseconds(cost_ns)}",
         where=places(facts, rows["id"]),
         evidence=(f"{int(rows['bytes'].sum()) / steps / 1e6:,.1f} MB per step, in {plural(same.height, 'size')}",),
         cost_ns=cost_ns,
