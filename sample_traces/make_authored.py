@@ -128,6 +128,18 @@ SAMPLES: Final = (
         "all-reduces of a step end at the same nanosecond.",
         {"rank": 1, "world_size": 2},
     ),
+    *(
+        Sample(
+            f"straggler/rank{rank}.cuda-authored.json.gz",
+            lambda rank=rank: samples_systems.straggler()[rank : rank + 1],  # type: ignore[misc]
+            ("forward", "backward", "Optimizer.step#SGD.step"),
+            f"Rank {rank} of four; load the folder. The kernels of rank 2 take 1.4 times as long, so it comes last to "
+            "every all-reduce and waits for nobody; in the others the all-reduce lasts as long as rank 2 is late, plus "
+            "the transfer. All four leave it at the same nanosecond.",
+            {"rank": rank, "world_size": 4, "straggler": 2},
+        )
+        for rank in range(4)
+    ),
     Sample(
         "merged-ranks.cuda-authored.json",
         lambda: samples_systems.train_ranks(own_clocks=False), ("forward", "backward", "Optimizer.step#SGD.step"),

@@ -11,6 +11,7 @@ import pytest
 
 import sample_traces
 from traceview import samples
+from traceview.busy import busy
 from traceview.gap_report import gap_report
 from traceview.gate import check
 from traceview.loading import load
@@ -96,6 +97,19 @@ def test_stages(name, timelines):
     for row in TRUTHS[name]["stages"]:
         stage = row["stage"].removeprefix("traceview.stage:")
         assert found[stage] == (row["count"], row["device_busy_ns"]), stage
+
+
+def test_the_straggler_works_while_the_others_wait():
+    timeline = load(samples.paths("straggler"))
+    ordinals = dict(timeline.devices.select("device", "ordinal").iter_rows())
+    spent = {ordinals[one.device]: one for one in busy(timeline)}
+    late = json.loads((FOLDER / "straggler" / "rank0.cuda-authored.truth.json").read_text())["straggler"]
+    others = [one for rank, one in spent.items() if rank != late]
+    assert len(others) == 3
+    assert all(one.exposed_communication_ns > 3 * spent[late].exposed_communication_ns for one in others)
+    assert all(1.3 * one.computation_ns < spent[late].computation_ns for one in others)
+    nccl = timeline.device_work.filter(pl.col("kind") == "collective")
+    assert set(Counter((nccl["start_ns"] + nccl["dur_ns"]).to_list()).values()) == {4}
 
 
 @pytest.mark.parametrize("pair", [p for p in samples.pairs() if p.name != "image-pipeline-tpu"], ids=lambda p: p.name)
