@@ -20,7 +20,7 @@ PYTEST_ARGS ?= -n auto
 help: ## List the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
 
-demo: $(VENV)/.core ## Ask a bundled trace which attention kernel ran
+demo: $(VENV)/.core ## Ask a bundled trace which attention kernel ran, why, and what the fix changed
 	@BIN=$(BIN) tools/demo.sh $(DEMO_TRACE)
 
 test: lint live ## Everything that CI checks: lint, types, import contracts, docs, tests
@@ -50,7 +50,7 @@ docs: $(VENV)/.dev ## Write the generated pages anew
 bench: $(VENV)/.dev ## Measure reading speed and memory
 	$(BIN)/python benchmarks/load.py
 
-samples: $(VENV)-samples/.torch ## Record and author the sample traces anew (installs PyTorch apart)
+samples: $(VENV)-samples/.torch ## Record and author the sample traces anew (installs PyTorch and JAX apart)
 	$(VENV)-samples/bin/python sample_traces/make.py --record
 
 clean: ## Remove what the other targets made
@@ -72,5 +72,6 @@ $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
 
 $(VENV)-samples/.torch: pyproject.toml
 	$(PYTHON) -m venv $(VENV)-samples
-	$(VENV)-samples/bin/python -m pip --disable-pip-version-check --quiet install --editable . 'torch==2.13.0'
+	$(VENV)-samples/bin/python -m pip --disable-pip-version-check --quiet install --editable . 'torch==2.13.0' \
+		'jax==0.10.2'
 	@touch $@

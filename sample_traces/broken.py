@@ -2,7 +2,8 @@
 
 Every file is the healthy trace (``healthy.json``) with one change, or an authored stand-in for a file that is no
 trace. ``expected.json`` says for each what a reader must keep: every event that is intact, with a count of what
-was repaired or lost; or a refusal with a stable code.
+was repaired or lost; or a refusal with a stable code; and the exit code of ``traceview report``. The binary formats
+are in :mod:`sample_traces.broken_binary`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from sample_traces import kernel_names as k
 from sample_traces.authoring import A100, Tensor, Trace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
 EVENTS: Final = 17
@@ -61,6 +62,7 @@ class Case:
         doubted: Whether the trust grade must not be "good".
         notes: Kinds of note that the import or the linking of launches must leave.
         code: Code of the refusal.
+        says: A part of the one line that a refusal prints.
     """
 
     file: str
@@ -73,13 +75,15 @@ class Case:
     doubted: bool = False
     notes: tuple[str, ...] = ()
     code: str = ""
+    says: str = ""
 
     def expected(self) -> dict[str, Any]:
         """The entry of ``expected.json``."""
         if self.events is None:
-            return {"what": self.what, "outcome": "refused", "code": self.code}
+            says = {"says": self.says} if self.says else {}
+            return {"what": self.what, "outcome": "refused", "exit": 2, "code": self.code, **says}
         return {
-            "what": self.what, "outcome": "loads", "events": self.events, "device_work": self.work,
+            "what": self.what, "outcome": "loads", "exit": 0, "events": self.events, "device_work": self.work,
             "counts": self.counts, "truncated": self.truncated, "doubted": self.doubted, "notes": list(self.notes),
         }  # fmt: skip
 
@@ -361,17 +365,17 @@ CASES: Final = (
 )
 
 
-def build(folder: Path) -> list[Path]:
-    """Write every case and ``expected.json`` into ``folder``; return what was written."""
+def build(folder: Path, more: Iterable[Case] = ()) -> list[Path]:
+    """Write every case, those given too, and ``expected.json`` into ``folder``; return what was written."""
     folder.mkdir(parents=True, exist_ok=True)
     text = healthy()
     written = []
-    for case in CASES:
+    for case in (*CASES, *more):
         data = case.make(text)
         path = folder / case.file
         path.write_bytes(data.encode() if isinstance(data, str) else data)
         written.append(path)
-    table = {case.file: case.expected() for case in CASES}
+    table = {case.file: case.expected() for case in (*CASES, *more)}
     path = folder / "expected.json"
     path.write_bytes(json.dumps(table, indent=1).encode() + b"\n")
     return [*written, path]

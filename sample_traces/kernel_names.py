@@ -139,3 +139,15 @@ _AXPY = "at::native::(anonymous namespace)::BinaryOpListAlphaFunctor<c10::BFloat
 FOREACH_ADD: Final = (
     f"void at::native::(anonymous namespace)::multi_tensor_apply_kernel<{_LIST}, {_AXPY}>({_LIST}, {_AXPY})"
 )
+CONV_F32_SIMT: Final = (
+    "sm80_xmma_fprop_implicit_gemm_f32f32_f32f32_f32_nchwkcrs_nchw_tilesize128x32x8_stage3_warpsize2x2x1_g1_ffma_"
+    "aligna4_alignc4_execute_kernel__5x_cudnn"
+)
+ROTARY: Final = (
+    "void vllm::rotary_embedding_kernel<c10::BFloat16, true>(long const*, c10::BFloat16*, c10::BFloat16*, "
+    "c10::BFloat16 const*, int, long, long, long, int, int, int)"
+)
+SILU_MUL: Final = (
+    "void vllm::act_and_mul_kernel<c10::BFloat16, &(c10::BFloat16 vllm::silu_kernel<c10::BFloat16>(c10::BFloat16 "
+    "const&)), true>(c10::BFloat16*, c10::BFloat16 const*, int)"
+)

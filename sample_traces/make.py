@@ -17,7 +17,7 @@ HERE: Final = Path(__file__).resolve().parent
 if not __package__:  # Started as a script: make the folder importable by its own name.
     sys.path.insert(0, str(HERE.parent))
 
-from sample_traces import make_authored, make_xprof  # noqa: E402
+from sample_traces import index, make_authored, make_xprof  # noqa: E402
 
 
 def main() -> None:
@@ -28,6 +28,8 @@ def main() -> None:
     options = parser.parse_args()
     for path in [*make_authored.build(options.folder), *make_xprof.build(options.folder / "xprof")]:
         print(f"{path.stat().st_size:>8}  {path}")
+    if options.folder == HERE:
+        index.write()
     if options.record:
         from sample_traces import make_jax_cpu, make_torch_cpu
 

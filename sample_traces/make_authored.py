@@ -16,7 +16,17 @@ HERE: Final = Path(__file__).resolve().parent
 if not __package__:  # Started as a script: make the folder importable by its own name.
     sys.path.insert(0, str(HERE.parent))
 
-from sample_traces import broken, samples_attention, samples_nsys, samples_systems, truth  # noqa: E402
+from sample_traces import (  # noqa: E402
+    broken,
+    broken_binary,
+    samples_attention,
+    samples_nsys,
+    samples_nsys_pair,
+    samples_pipelines,
+    samples_serving,
+    samples_systems,
+    truth,
+)
 from sample_traces.kineto_text import render, write_text  # noqa: E402
 
 if TYPE_CHECKING:
@@ -42,6 +52,8 @@ REFUSALS: Final = [
     {"backend": "cudnn", "rule": "C1", "because": "query, key and value are float32"},
 ]
 PAIR_STAGES: Final = ("text_encoder", "denoise", "vae_decode")
+IMAGE_STAGES: Final = tuple(f"traceview.stage:{name}" for name in ("data", *PAIR_STAGES))
+SERVING_RANGES: Final = ("execute_context_8(2048)_generation_0(0)", "execute_context_0(0)_generation_8(8)")
 
 SAMPLES: Final = (
     Sample(
@@ -116,6 +128,18 @@ SAMPLES: Final = (
         "all-reduces of a step end at the same nanosecond.",
         {"rank": 1, "world_size": 2},
     ),
+    *(
+        Sample(
+            f"straggler/rank{rank}.cuda-authored.json.gz",
+            lambda rank=rank: samples_systems.straggler()[rank : rank + 1],  # type: ignore[misc]
+            ("forward", "backward", "Optimizer.step#SGD.step"),
+            f"Rank {rank} of four; load the folder. The kernels of rank 2 take 1.4 times as long, so it comes last to "
+            "every all-reduce and waits for nobody; in the others the all-reduce lasts as long as rank 2 is late, plus "
+            "the transfer. All four leave it at the same nanosecond.",
+            {"rank": rank, "world_size": 4, "straggler": 2},
+        )
+        for rank in range(4)
+    ),
     Sample(
         "merged-ranks.cuda-authored.json",
         lambda: samples_systems.train_ranks(own_clocks=False), ("forward", "backward", "Optimizer.step#SGD.step"),
@@ -133,6 +157,53 @@ SAMPLES: Final = (
         lambda: [samples_systems.rocm()], ("denoise",),
         "HIP calls under the category `cuda_runtime`, stream 0, no `context`. FlashAttention and the memory-efficient "
         "backend share the AOTriton kernel `attn_fwd`; the op above says that flash was chosen.",
+    ),
+    Sample(
+        "image-pipeline-before.cuda-authored.json.gz",
+        lambda: [samples_pipelines.diffusion(fixed=False)], IMAGE_STAGES,
+        "Marked stages (`traceview.stage:denoise`). An image waits 6 ms for its data; the weights of the text encoder "
+        "come from pageable memory again (8 copies, 134 MB); every denoising step ends in `.item()` and 0.9 ms of "
+        "Python, in which the device runs dry; the decoder's convolutions run in float32 without tensor cores and cost "
+        "more than the denoiser. Attention is not the problem: it is FlashAttention-2 throughout. Compare with "
+        "`image-pipeline-after`.",
+        {"pair": "image-pipeline-after.cuda-authored", "verdict": "pass",
+         "findings": ["TV105", "TV204", "TV401", "TV501", "TV502"],
+         "items_per_step": 4, "repeated_host_to_device_bytes": 8 * (16 << 20), "repeated_copies_per_step": 8},
+    ),
+    Sample(
+        "image-pipeline-after.cuda-authored.json.gz",
+        lambda: [samples_pipelines.diffusion(fixed=True)], IMAGE_STAGES,
+        "The same pipeline: data comes ahead of time, weights stay on the device, nothing is read in the loop, the "
+        "decoder runs in bfloat16, and its result is copied to pinned memory. `denoise` itself did not change by a "
+        "nanosecond of device time.",
+        {"pair": "image-pipeline-before.cuda-authored", "verdict": "pass", "findings": ["TV105"],
+         "repeated_host_to_device_bytes": 0, "repeated_copies_per_step": 0},
+    ),
+    Sample(
+        "llm-decode-eager.cuda-authored.json.gz",
+        lambda: [samples_serving.serving(graphs=False)], SERVING_RANGES,
+        "Two rounds of one prompt (`prefill`) and six tokens for each of eight requests (`decode`). A decoded token is "
+        "120 kernels of 2 to 10 us, each launched by itself: the device waits for launches. Compare with "
+        "`llm-decode-graph`. Attention is vLLM's Triton kernel.",
+        {"pair": "llm-decode-graph.cuda-authored", "verdict": "pass", "iterations": {"prefill": 2, "decode": 12},
+         "findings": ["TV404"], "launch_bound": True, "graph_launches": 0},
+    ),
+    Sample(
+        "llm-decode-graph.cuda-authored.json.gz",
+        lambda: [samples_serving.serving(graphs=True)], SERVING_RANGES,
+        "The same server with CUDA graphs: one launch a token. A token takes less than half the time; the kernels are "
+        "the same. Within a graph the op that asked for attention is not recorded (`opaque`).",
+        {"pair": "llm-decode-eager.cuda-authored", "verdict": "pass", "iterations": {"prefill": 2, "decode": 12},
+         "findings": ["TV401"], "launch_bound": False, "graph_launches": 12},
+    ),
+    Sample(
+        "audio-decoder.cuda-authored.json.gz",
+        lambda: [samples_pipelines.audio()], ("traceview.stage:sampler", "traceview.stage:decoder"),
+        "Where to look first: three convolutions of the decoder, float32 without tensor cores, take longer than the "
+        "whole transformer of 24 blocks. Its heads of 72 run in FlashAttention's kernel for 96: a quarter of the "
+        "matrix work multiplies padding. The device is busy in `sampler` and `decoder`; the one real pause is 12 ms of "
+        "Python that writes the file.",
+        {"verdict": "pass", "findings": ["TV105", "TV107", "TV204", "TV401"]},
     ),
 )  # fmt: skip
 
@@ -185,7 +256,12 @@ def build(folder: Path) -> list[Path]:
         written.append(write_text(folder / sample.file, render(traces)))
         written.append(write_text(base.with_name(base.name + ".truth.json"), json.dumps(table, indent=1) + "\n"))
         written.append(write_text(base.with_name(base.name + ".md"), note(sample, table)))
-    return written + samples_nsys.build(folder) + broken.build(folder / "bad")
+    return (
+        written
+        + samples_nsys.build(folder)
+        + samples_nsys_pair.build(folder)
+        + broken.build(folder / "bad", broken_binary.CASES)
+    )
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.profiler import ProfilerActivity, profile, record_function, schedule
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
 HERE: Final = Path(__file__).resolve().parent
 DROPPED_KEYS: Final = ("host_name", "username", "trace_id")
@@ -90,6 +90,27 @@ def gaps(prof: profile) -> None:
             y.mean().item()
 
 
+WEIGHTS: Final = 9
+WIDTH: Final = 640
+
+
+def stages(prof: profile) -> None:
+    """A pipeline of marked stages: one got flash attention, one math, and all weights are converted in every step."""
+    stored = [torch.randn(WIDTH, WIDTH).to(torch.bfloat16) for _ in range(WEIGHTS)]
+    q, k, v = (torch.randn(1, 4, 256, 64) for _ in range(3))
+    x = torch.randn(64, WIDTH)
+    for _ in steps(prof, 4):
+        with record_function("traceview.stage:text_encoder"):
+            weights = [weight.to(torch.float32) for weight in stored]
+            torch.nn.functional.scaled_dot_product_attention(q, k, v)
+        with record_function("traceview.stage:denoise"), sdpa_kernel(SDPBackend.MATH):
+            for _ in range(3):
+                torch.nn.functional.scaled_dot_product_attention(q, k, v)
+                x = torch.tanh(x @ weights[0])
+        with record_function("traceview.stage:vae_decode"):
+            torch.nn.functional.conv2d(q, torch.randn(4, 4, 3, 3))
+
+
 @dataclass(frozen=True, slots=True)
 class Recording:
     """One recording: the program, the profiler's options, what it shows and which facts it must hold."""
@@ -146,6 +167,22 @@ def gap_facts(events: list[dict[str, Any]]) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def stage_facts(events: list[dict[str, Any]]) -> dict[str, Any]:
+    """What the recording of a pipeline holds."""
+    found = [
+        {"op": "attention", "implementation": implementation, "provider": "pytorch", "attribution": "attributed",
+         "stage": stage, "count": named(events, op)}
+        for stage, implementation, op in (
+            ("text_encoder", "cpu-flash", "aten::_scaled_dot_product_flash_attention_for_cpu"),
+            ("denoise", "math", "aten::_scaled_dot_product_attention_math"),
+        )
+    ]  # fmt: skip
+    return {
+        "stages": ["text_encoder", "denoise", "vae_decode"], "dispatches": found,
+        "converted_weights_per_step": WEIGHTS, "converted_bytes_per_step": WEIGHTS * WIDTH * WIDTH * 4,
+    }  # fmt: skip
+
+
 def _inside(inner: dict[str, Any], outer: dict[str, Any]) -> bool:
     return bool(outer["ts"] <= inner["ts"] and inner["ts"] + inner["dur"] <= outer["ts"] + outer["dur"])
 
@@ -165,12 +202,19 @@ RECORDINGS: Final = (
         "torch-cpu-gaps", gaps, {"record_shapes": True, "with_stack": True},
         "A planted sleep of 50 ms and a planted read of one number (`.item()`) in every step.", gap_facts,
     ),
+    Recording(
+        "torch-cpu-stages", stages, {"record_shapes": True},
+        "A pipeline of marked stages (`traceview.stage:denoise`) on a CPU: `text_encoder` got flash attention, "
+        "`denoise` the math path that it asked for, and nine weights are converted from bfloat16 in every step.",
+        stage_facts,
+    ),
 )  # fmt: skip
 
 
 def record(recording: Recording, folder: Path) -> str:
     """Run the program under the profiler; the text of the file that the profiler wrote."""
     torch.manual_seed(0)
+    torch.set_num_threads(1)  # What else the machine does then shows less in the times.
     path = folder / "trace.json"
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Profiler won't be using warmup")  # The first step is the warm-up.
@@ -195,7 +239,8 @@ def scrub(text: str) -> str:
 
 def name_of(recording: Recording) -> str:
     """File name: compressed where plain text would be too large to bundle."""
-    return recording.name + (".json.gz" if recording.name == "torch-cpu-recompiles" else ".json")
+    large = ("torch-cpu-recompiles", "torch-cpu-stages")
+    return recording.name + (".json.gz" if recording.name in large else ".json")
 
 
 def truth(recording: Recording, text: str) -> dict[str, Any]:
@@ -228,9 +273,11 @@ def note(recording: Recording, table: dict[str, Any]) -> str:
     )
 
 
-def main(folder: Path) -> None:
-    """Record everything into ``folder``."""
+def main(folder: Path, names: Collection[str] = ()) -> None:
+    """Record everything into ``folder``, or what is named."""
     for recording in RECORDINGS:
+        if names and recording.name not in names:
+            continue
         with tempfile.TemporaryDirectory() as scratch:
             text = scrub(record(recording, Path(scratch)))
         table = truth(recording, text)

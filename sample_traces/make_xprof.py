@@ -1,4 +1,4 @@
-"""Write the XProf samples: one authored profile of a TPU, and with ``--record`` one that JAX records on this CPU.
+"""Write the XProf samples: authored profiles of TPUs, and with ``--record`` one that JAX records on this CPU.
 
 Usage: ``python sample_traces/make_xprof.py [--record] [FOLDER]`` (default: ``xprof/`` beside this file).
 """
@@ -15,6 +15,7 @@ HERE: Final = Path(__file__).resolve().parent
 if not __package__:  # Started as a script: make the folder importable by its own name.
     sys.path.insert(0, str(HERE.parent))
 
+from sample_traces import samples_tpu  # noqa: E402
 from sample_traces.xspace_bytes import Instruction, Interned, Space, Unsigned, program  # noqa: E402
 
 NAME: Final = "jax-tpu-unfused.xprof-authored"
@@ -271,7 +272,7 @@ The right answers are in `{name}.truth.json`.
 
 
 def build(folder: Path) -> list[Path]:
-    """Write the authored sample with its note and truth table; the same bytes each time."""
+    """Write the authored samples with their notes and truth tables; the same bytes each time."""
     folder.mkdir(exist_ok=True)
     table = truth()
     files = {
@@ -281,7 +282,7 @@ def build(folder: Path) -> list[Path]:
     }
     for name, content in files.items():
         (folder / name).write_bytes(content)
-    return [folder / name for name in files]
+    return [folder / name for name in files] + samples_tpu.build(folder)
 
 
 def main() -> None:

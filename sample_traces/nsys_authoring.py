@@ -27,6 +27,9 @@ VM: Final = 1 << 48
 AUTHORED: Final = "Written by hand, not measured."
 NO_STREAM: Final = 0xFFFFFFFF
 
+VERSION_IN_HEADER: Final = slice(96, 100)
+"""Where a database says which SQLite wrote it last. It is set to zero, so that a file does not depend on that."""
+
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
@@ -198,11 +201,11 @@ class Export:
         parts = (one.partition(":") for one in (*COLUMNS[table], *extra))
         return [(name, kind or "INTEGER") for name, _, kind in parts]
 
-    def write_sqlite(self, path: Path) -> Path:
+    def write_sqlite(self, path: Path, *, page_bytes: int = 4096) -> Path:
         """Write the export; the same to the byte every time."""
         path.unlink(missing_ok=True)
         connection = sqlite3.connect(path)
-        connection.execute("PRAGMA page_size=4096")
+        connection.execute(f"PRAGMA page_size={page_bytes}")
         for table, rows in self.tables.items():
             typed = self.columns(table)
             listed = ", ".join(f'"{name}" {kind}' for name, kind in typed)
@@ -212,6 +215,9 @@ class Export:
             connection.executemany(f'INSERT INTO "{table}" VALUES ({marks})', values)  # noqa: S608
         connection.commit()
         connection.close()
+        data = bytearray(path.read_bytes())
+        data[VERSION_IN_HEADER] = bytes(4)
+        path.write_bytes(data)
         return path
 
     def write_folder(self, path: Path, kind: str) -> Path:

@@ -3,7 +3,7 @@
 # ruff: noqa: SIM117 - one `with` a level, as the ops nest in the trace.
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from sample_traces import kernel_names as k
 from sample_traces import op_chains as ops
@@ -91,28 +91,28 @@ def compiled() -> Trace:
     return trace
 
 
-def _train_forward(t: Thread, x: Tensor) -> None:
+def _train_forward(t: Thread, x: Tensor, slow: float = 1.0) -> None:
     with t.range("forward"), t.op("DistributedDataParallel.forward", us=18.3):
         for us in (63.2, 118.7):
-            ops.linear(t, x, 1024, us=us)
+            ops.linear(t, x, 1024, us=us * slow)
             ops.elementwise(t, "aten::gelu", x, "none", kernel=k.GELU_BF16, us=9.9)
 
 
-def _train_backward(t: Thread, x: Tensor) -> None:
+def _train_backward(t: Thread, x: Tensor, slow: float = 1.0) -> None:
     weight = Tensor(1024, 1024, dtype=BF16)
     for us in (119.4, 64.1):
         with t.op("autograd::engine::evaluate_function: AddmmBackward0", us=11.2), t.op("AddmmBackward0", us=6.3):
             for a, b in ((x, weight), (x.swap(0, 1), x)):
                 with t.op("aten::mm", a, b, us=8.8):
-                    t.launch(k.GEMM_BF16_H100, us=us, api="cudaLaunchKernelExC", block=(384, 1, 1), regs=168)
+                    t.launch(k.GEMM_BF16_H100, us=us * slow, api="cudaLaunchKernelExC", block=(384, 1, 1), regs=168)
 
 
-def _all_reduce(t: Thread, rank: int) -> Event:
+def _all_reduce(t: Thread, rank: int, world: int = 2, *, not_before_ns: int = 0) -> Event:
     numel = 2 * 1024 * 1024
     facts = {
-        "Collective name": "allreduce", "In msg nelems": numel, "Out msg nelems": numel, "Group size": 2,
+        "Collective name": "allreduce", "In msg nelems": numel, "Out msg nelems": numel, "Group size": world,
         "dtype": "BFloat16", "In split size": "[]", "Out split size": "[]", "Process Group Name": "0",
-        "Process Group Description": "default_pg", "Process Group Ranks": "[0, 1]", "Rank": rank,
+        "Process Group Description": "default_pg", "Process Group Ranks": str(list(range(world))), "Rank": rank,
     }  # fmt: skip
     with t.op("c10d::allreduce_", us=19.5), t.op("record_param_comms", us=14.6) as event:
         event.args |= facts
@@ -124,6 +124,7 @@ def _all_reduce(t: Thread, rank: int) -> Event:
                 api="cudaLaunchKernelExC",
                 grid=(24, 1, 1),
                 block=(544, 1, 1),
+                not_before_ns=not_before_ns,
                 more=facts,
             )
 
@@ -171,6 +172,51 @@ def train_ranks(*, own_clocks: bool) -> list[Trace]:
             with main.range("backward"):
                 main.now = max(main.now, worker.now)
         _meet(ranks, reduced, transfer_ns=412_600)
+        for main, event, context in zip(mains, reduced, steps, strict=True):
+            _optimizer(main, event)
+            main.sync()
+            context.__exit__(None, None, None)
+    return ranks
+
+
+STRAGGLER: Final = 2
+STRAGGLER_SLOWER: Final = 1.4
+STRAGGLER_WORLD: Final = 4
+STRAGGLER_STEPS: Final = 4
+
+
+def straggler() -> list[Trace]:
+    """Four data-parallel ranks, the GPU of one of which runs slower: the others wait for it in every all-reduce."""
+    ranks = [
+        Trace(
+            gpu=H100, devices=STRAGGLER_WORLD, device=rank, pid=52_000 + 11 * rank, rank=rank,
+            world_size=STRAGGLER_WORLD, start_ns=7_000_000_000_250_500 + 13_700 * rank,
+            note=f"Four ranks of one training run; the GPU of rank {STRAGGLER} is slower, the others wait for it in "
+            "every all-reduce.",
+        )
+        for rank in range(STRAGGLER_WORLD)
+    ]  # fmt: skip
+    x = Tensor(4096, 1024, dtype=BF16)
+    mains = [trace.thread() for trace in ranks]
+    autograd = [trace.thread(trace.pid + 300, name="pt_autograd_0") for trace in ranks]
+    for step in range(STRAGGLER_STEPS):
+        steps: list[Any] = [main.step(step) for main in mains]
+        for context in steps:
+            context.__enter__()
+        reduced = []
+        for rank, (main, worker) in enumerate(zip(mains, autograd, strict=True)):
+            slow = STRAGGLER_SLOWER if rank == STRAGGLER else 1.0
+            for _ in range(3):
+                _train_forward(main, x, slow)
+            worker.now = main.now + 9_000
+            for _ in range(3):
+                _train_backward(worker, x, slow)
+            # One bucket: its stream waits for the event behind the last gradient.
+            gradients_ns = ranks[rank].stream_free[rank, 7] + 1_900
+            reduced.append(_all_reduce(worker, rank, STRAGGLER_WORLD, not_before_ns=gradients_ns))
+            with main.range("backward"):
+                main.now = max(main.now, worker.now)
+        _meet(ranks, reduced, transfer_ns=212_600)
         for main, event, context in zip(mains, reduced, steps, strict=True):
             _optimizer(main, event)
             main.sync()

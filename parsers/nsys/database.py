@@ -223,7 +223,7 @@ class Database:
                 frame = None
         if frame is None:
             self._decoder.damaged = 0
-            frame, counts = salvage.read(self._connection, name, own_ints, own_texts, expected)
+            frame, counts = salvage.read(self._connection, name, own_ints, own_texts, expected, self.path)
             if self._decoder.damaged:
                 counts["repaired-text"] = Count(self._decoder.damaged, _place_of_damage(name, frame, own_texts))
             for kind, count in counts.items():

@@ -17,13 +17,14 @@ from traceview.timeline import Count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
 BATCH_ROWS: Final = 100_000
 _IN_WORDS: Final = {str: "a text", bytes: "a blob", float: "a fraction", int: "a number"}
 
 
 def read(
-    connection: sqlite3.Connection, table: str, ints: Sequence[str], texts: Sequence[str], expected: int
+    connection: sqlite3.Connection, table: str, ints: Sequence[str], texts: Sequence[str], expected: int, path: Path
 ) -> tuple[pl.DataFrame, dict[str, Count]]:
     """Columns of a table, and what was lost or repaired.
 
@@ -33,6 +34,7 @@ def read(
         ints: Columns to read as integers.
         texts: Columns to read as text.
         expected: Number of rows that the table should have.
+        path: The file, for what is said of it.
 
     Raises:
         UnreadableTraceError: there should be rows and none can be read.
@@ -51,7 +53,7 @@ def read(
     if error is not None and not frame.height:
         raise UnreadableTraceError(
             "bad-database",
-            where=f"table {table}",
+            where=f"{path}, table {table}",
             why=f"nothing of it can be read: {_words(error)}.",
             next_step="Export the report again: nsys export --type sqlite --force-overwrite true FILE.",
         )

@@ -139,7 +139,9 @@ def message_notes(space: Space) -> list[Note]:
             notes.append(Note("profiler-dropped", text, Trust.POOR))
     if space.cut_at is not None:
         lost = f" {space.cut_plane} is left out." if space.cut_plane else ""
-        text = f"The file breaks off at byte {space.cut_at:,}: {len(space.planes)} planes are whole.{lost}"
+        n = len(space.planes)
+        whole = "1 plane is whole" if n == 1 else f"{n:,} planes are whole"
+        text = f"The file breaks off at byte {space.cut_at:,}: {whole}.{lost}"
         notes.append(Note("cut-off", text, Trust.POOR))
     return notes
 

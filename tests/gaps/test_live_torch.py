@@ -111,7 +111,7 @@ def test_weights_copied_in_every_step_are_found_with_their_bytes(tmp_path, model
     assert row["repeated_each_step"] is True
     (finding,) = repeated_copies(timeline)
     assert finding.title.startswith(f"The same {LAYERS} copies in host memory came back in each of {STEPS - 1} steps")
-    assert finding.evidence == (f"{4 * WIDTH * WIDTH * LAYERS / 1e6:,.1f} MB per step, in 1 sizes",)
+    assert finding.evidence == (f"{4 * WIDTH * WIDTH * LAYERS / 1e6:,.1f} MB per step, in 1 size",)
 
 
 def test_collecting_garbage_is_told_apart(tmp_path, model):

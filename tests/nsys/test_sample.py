@@ -6,7 +6,7 @@ import json
 import sqlite3
 from pathlib import Path
 
-from sample_traces import samples_nsys
+from sample_traces import broken_binary, samples_nsys, samples_nsys_pair
 from sample_traces.nsys_authoring import Export
 from traceview.cli.main import main
 from traceview.dispatch import dispatch_table
@@ -23,12 +23,43 @@ def dump(path):
     return lines
 
 
-def test_the_file_is_what_its_program_writes(tmp_path):
-    written, truth, note = samples_nsys.build(tmp_path)
-    assert dump(written) == dump(SAMPLE)
-    assert truth.read_text() == (FOLDER / truth.name).read_text()
-    assert note.read_text() == (FOLDER / note.name).read_text()
-    assert SAMPLE.stat().st_size < 300_000
+def test_the_files_are_what_their_programs_write(tmp_path):
+    written = [*samples_nsys.build(tmp_path), *samples_nsys_pair.build(tmp_path)]
+    assert len(written) == 9
+    for path in written:
+        kept = FOLDER / path.name
+        if path.suffix == ".sqlite":
+            assert dump(path) == dump(kept)
+            assert kept.stat().st_size < 300_000
+        else:
+            assert path.read_text() == kept.read_text()
+
+
+def test_what_math_ran_is_told_and_what_refused_is_not(capsys):
+    """NVTX ranges hold sizes alone: neither dtypes nor enable_gqa, on which the refusals depend."""
+    assert main(["explain", str(FOLDER / f"{samples_nsys_pair.MATH}.sqlite")]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "8 of 12 attention calls took a slow path" in shown
+    assert "cannot tell flash by F1: dtype of query, key, value." in shown
+    assert "memory-efficient by F10: enable_gqa (16 query heads, 4 key heads)" in shown
+    assert "refused" not in shown
+
+
+def test_a_table_that_cannot_be_read_is_told_with_its_file(capsys, tmp_path):
+    data = bytearray(broken_binary.export())
+    path = tmp_path / "damaged.sqlite"
+    path.write_bytes(data)
+    with sqlite3.connect(path) as connection:
+        (root,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'StringIds'").fetchone()
+    connection.close()
+    page = broken_binary.PAGE
+    data[page * (root - 1) : page * root] = b"\xaa" * page
+    path.write_bytes(data)
+    assert main(["report", str(path)]) == 2
+    assert capsys.readouterr().err == (
+        f"traceview: error: {path}, table StringIds: nothing of it can be read: database disk image is malformed. "
+        "Export the report again: nsys export --type sqlite --force-overwrite true FILE.\n"
+    )
 
 
 def test_sizes_alone_prove_the_refusal_by_the_mask():

@@ -29,7 +29,7 @@ def wheel(repository, tracked, tmp_path_factory):
     return built
 
 
-def test_the_wheel_holds_the_package_and_nothing_else(wheel, repository):
+def test_the_wheel_holds_the_package_the_samples_and_nothing_else(wheel, repository, tracked):
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
     info = f"traceview-{traceview.__version__}.dist-info/"
@@ -41,11 +41,20 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel, repository):
         for pattern in ("*.py", "*.pyi", "*.c", "*.toml", "*.json")
         for path in (repository / folder).rglob(pattern)
     }
+    folder = repository / "sample_traces"
+    want |= {
+        f"traceview/sample_traces/{path.relative_to(folder).as_posix()}"
+        for path in tracked
+        if path.is_relative_to(folder) and path.suffix != ".py" and path.parent != folder / "bad"
+    }
     # Where there is a C compiler, the scanner is built.
+    with zipfile.ZipFile(wheel) as archive:
+        size = sum(one.file_size for one in archive.infolist() if one.filename.startswith("traceview/sample_traces/"))
+    assert size < 2_500_000
     assert {name for name in names if not name.startswith(info) and not name.endswith((".so", ".pyd"))} == want
 
 
-def test_the_wheel_runs_with_the_core_dependencies_alone(wheel, repository, tmp_path):
+def test_the_wheel_runs_with_the_core_dependencies_alone(wheel, tmp_path):
     venv.create(tmp_path / "fresh", with_pip=True)
     python = tmp_path / "fresh" / "bin" / "python"
     subprocess.run([python, "-m", "pip", "install", "--quiet", wheel], check=True, capture_output=True)
@@ -54,9 +63,10 @@ def test_the_wheel_runs_with_the_core_dependencies_alone(wheel, repository, tmp_
         [python.with_name("traceview"), "--version"], cwd=tmp_path, check=True, capture_output=True, text=True
     )
     assert traceview.__version__ in version.stdout
-    samples = sorted((repository / "sample_traces").glob("*.json.gz"))
-    assert samples
-    load = f"import traceview; t = traceview.load({str(samples[0])!r}); t.validate(); print(t.events.height > 0)"
+    load = (
+        "import traceview; from traceview import samples; "
+        "t = traceview.load(samples.paths('two-ranks')); t.validate(); print(t.events.height > 0)"
+    )
     loaded = subprocess.run(
         [python, "-W", "error", "-c", load], cwd=tmp_path, check=True, capture_output=True, text=True
     )

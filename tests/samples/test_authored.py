@@ -46,7 +46,7 @@ class File:
         return ns(event["ts"]), ns(event["ts"]) + ns(event["dur"])
 
 
-@pytest.fixture(params=FILES)
+@pytest.fixture(scope="module", params=FILES)
 def file(request) -> File:
     return File(request.param)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from sample_traces import broken
+from traceview.cli.main import main
 from traceview.errors import UnreadableTraceError
 from traceview.loading import load
 from traceview.timeline import Trust
@@ -55,6 +56,21 @@ def test_gzip_files_are_damaged():
 
 LOADS = [file for file, expected in EXPECTED.items() if expected["outcome"] == "loads"]
 REFUSED = [file for file, expected in EXPECTED.items() if expected["outcome"] == "refused"]
+
+
+@pytest.mark.parametrize("file", EXPECTED)
+def test_the_command_line_answers_or_says_one_line(file, capsys):
+    expected = EXPECTED[file]
+    assert main(["report", str(FOLDER / file)]) == expected["exit"]
+    shown = capsys.readouterr()
+    if expected["outcome"] == "refused":
+        assert shown.out == ""
+        assert len(shown.err.splitlines()) == 1
+        assert file in shown.err
+        assert expected.get("says", "") in shown.err
+    else:
+        assert shown.out
+        assert not shown.err
 
 
 @pytest.mark.parametrize("file", LOADS)

@@ -22,8 +22,8 @@ from traceview.timeline import Trust
 
 FOLDER = Path(make_authored.__file__).parent
 TRUTHS = {
-    path.name.removesuffix(".truth.json"): json.loads(path.read_text())
-    for path in sorted([*FOLDER.glob("*.truth.json"), *FOLDER.glob("two-ranks/*.truth.json")])
+    path.relative_to(FOLDER).as_posix().removesuffix(".truth.json"): json.loads(path.read_text())
+    for path in sorted([*FOLDER.glob("*.truth.json"), *FOLDER.glob("*/rank*.truth.json")])
 }
 KINDS = {"kernel": ("kernel", "collective"), "gpu_memcpy": ("memcpy",), "gpu_memset": ("memset",)}
 
@@ -31,7 +31,7 @@ KINDS = {"kernel": ("kernel", "collective"), "gpu_memcpy": ("memcpy",), "gpu_mem
 class Sample:
     def __init__(self, name: str):
         self.truth = TRUTHS[name]
-        self.path = next(FOLDER.rglob(self.truth["trace"]))
+        self.path = (FOLDER / name).with_name(self.truth["trace"])
         self.timeline = load(self.path)
 
 

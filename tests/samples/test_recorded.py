@@ -26,11 +26,12 @@ def events(name):
     return [e for e in json.loads(text(path))["traceEvents"] if e["ph"] == "X"]
 
 
-def test_there_are_three():
+def test_there_are_four():
     assert [p.name for p in FILES] == [
         "torch-cpu-attention.json",
         "torch-cpu-gaps.json",
         "torch-cpu-recompiles.json.gz",
+        "torch-cpu-stages.json.gz",
     ]
 
 
@@ -81,7 +82,19 @@ def test_a_sleep_and_an_item_in_each_step():
     assert any(e["cat"] == "python_function" for e in rows)
 
 
+def test_stages_are_marked_and_weights_converted_in_each_step():
+    rows = events("torch-cpu-stages")
+    names = Counter(e["name"] for e in rows)
+    assert {n: c for n, c in names.items() if n.startswith("traceview.stage:")} == {
+        "traceview.stage:text_encoder": 4, "traceview.stage:denoise": 4, "traceview.stage:vae_decode": 4,
+    }  # fmt: skip
+    assert names["aten::_scaled_dot_product_flash_attention_for_cpu"] == 4
+    assert names["aten::_scaled_dot_product_attention_math"] == 12
+    converted = [e for e in rows if e["name"] == "aten::_to_copy" and e["args"]["Input type"][0] == "c10::BFloat16"]
+    assert len(converted) == 4 * 9
+
+
 def test_the_index_lists_every_sample():
     index = (FOLDER / "README.md").read_text()
-    for note in [*FOLDER.glob("*.md"), *FOLDER.glob("two-ranks/*.md")]:
+    for note in FOLDER.rglob("*.md"):
         assert note.name == "README.md" or f"({note.relative_to(FOLDER).as_posix()})" in index

@@ -9,12 +9,13 @@ import polars as pl
 import pytest
 
 import traceview
-from sample_traces import make_xprof
+from sample_traces import make_xprof, samples_tpu
 from traceview import recompiles
 from traceview.busy import busy
 from traceview.gate import check
 from traceview.report import report
 from traceview.steady_state import find_steady_state
+from traceview.transfers import transfers
 from traceview.xprof_figures import xprof_figures
 
 FOLDER = Path(make_xprof.__file__).parent / "xprof"
@@ -36,8 +37,14 @@ def tpu():
     return traceview.load(FOLDER / f"{make_xprof.NAME}.xplane.pb")
 
 
-def test_there_are_two_small_ones_with_their_notes():
-    assert sorted(TRUTHS) == ["jax-cpu-steps", "jax-tpu-unfused.xprof-authored"]
+def test_there_are_five_small_ones_with_their_notes():
+    assert sorted(TRUTHS) == [
+        "image-pipeline-after.xprof-authored",
+        "image-pipeline-before.xprof-authored",
+        "jax-cpu-stages",
+        "jax-cpu-steps",
+        "jax-tpu-unfused.xprof-authored",
+    ]
     index = (FOLDER.parent / "README.md").read_text()
     for name, truth in TRUTHS.items():
         assert (FOLDER / truth["trace"]).stat().st_size < 300_000
@@ -50,15 +57,16 @@ def test_authored_bytes_are_the_same_each_time(tmp_path):
         assert path.read_bytes() == (FOLDER / path.name).read_bytes(), path.name
 
 
-def test_the_recording_says_nothing_of_its_machine():
-    data = (FOLDER / "jax-cpu-steps.xplane.pb").read_bytes()
+@pytest.mark.parametrize("name", ["jax-cpu-steps", "jax-cpu-stages"])
+def test_the_recordings_say_nothing_of_their_machine(name):
+    data = (FOLDER / f"{name}.xplane.pb").read_bytes()
     for secret in (b"/home/", b"/root", b"/Users/", b"/tmp/", b"site-packages"):
         assert secret not in data
 
 
-def test_scopes_are_the_stages_and_steps_and_marks_of_the_run_time_are_not(sample):
+def test_scopes_or_marks_are_the_stages_and_steps_and_marks_of_the_run_time_are_not(sample):
     truth, timeline = sample
-    scopes = truth["scopes"] if not truth["authored"] else ["attn", "mlp"]
+    scopes = truth.get("scopes") or truth.get("stages") or list(truth.get("stage_busy_ns", {})) or ["attn", "mlp"]
     table = report(timeline).stages
     assert table is not None
     assert set(table.stages["stage"]) == set(scopes)
@@ -95,6 +103,47 @@ def test_explain_speaks_of_xla(capsys):
     assert "XLA does not fuse them: JAX's own implementation, which is the default, is always so" in text
     assert "change Ask for splash or flash attention of Pallas" in text
     assert "scaled_dot_product_attention" not in text
+
+
+@pytest.fixture(scope="module", params=[samples_tpu.BEFORE, samples_tpu.AFTER])
+def pipeline(request):
+    truth = TRUTHS[request.param]
+    return truth, traceview.load(FOLDER / truth["trace"])
+
+
+class TestImagePipeline:
+    def test_walls_are_those_of_the_story(self, pipeline):
+        truth, timeline = pipeline
+        assert [step.wall_ns for step in report(timeline).steps] == [one["wall_ns"] for one in truth["steps"]]
+        assert samples_tpu.IMAGE_NS == {samples_tpu.BEFORE: 944_670_000, samples_tpu.AFTER: 345_900_000}
+
+    def test_work_and_waits_are_kept_apart(self, pipeline):
+        truth, timeline = pipeline
+        (one,) = busy(timeline)
+        assert (one.busy_ns, one.wait_ns) == (truth["busy_ns_per_core"], truth["wait_ns_per_core"])
+        assert xprof_figures(timeline).flops == truth["flops_per_image"] * len(truth["steps"])
+
+    def test_stages_get_the_work_of_their_programs(self, pipeline):
+        truth, timeline = pipeline
+        stages = report(timeline).stages.stages
+        assert dict(stages.select("stage", "device_busy_ns").iter_rows()) == truth["stage_busy_ns"]
+
+    def test_attention_and_verdict(self, pipeline):
+        truth, timeline = pipeline
+        result = check(timeline)
+        assert sum(row.device_ns for row in result.table.attention) == truth["attention_device_ns"]
+        assert result.verdict == truth["verdict"]
+        assert sorted(finding.code for finding in result.findings) == truth["findings"]
+
+    def test_weights_that_come_again(self, pipeline):
+        truth, timeline = pipeline
+        again = transfers(timeline, find_steady_state(timeline)).filter(pl.col("repeated_each_step"))
+        assert round((again["bytes"] * again["per_step"]).sum()) == truth["recopied_bytes_per_image"]
+        titles = [finding.title for finding in check(timeline).findings if finding.code == "TV502"]
+        # Copies to a TPU are recorded on the host's threads alone; they are no copies within its memory.
+        assert [title.partition(" came back")[0] for title in titles] == (
+            ["The same 44 copies to the device"] if truth["recopied_bytes_per_image"] else []
+        )
 
 
 class TestAuthoredTpu:

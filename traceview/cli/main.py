@@ -33,6 +33,7 @@ COMMANDS: Final = (
     "transfers",
     "rule",
     "rules",
+    "samples",
 )
 """Modules of this package, in the order of the help."""
 

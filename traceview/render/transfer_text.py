@@ -65,8 +65,9 @@ def transfer_sentence(result: TransferReport) -> str:
     if again.height:
         octets = float((again["bytes"] * again["per_step"]).sum())
         count = float(again["per_step"].sum())
+        copies = counted(round(count), "copy", "copies")
         text += (
-            f" The same sizes come back in every step{together(again['device'].n_unique())}: {count:,.0f} copies, "
+            f" The same sizes come back in every step{together(again['device'].n_unique())}: {copies}, "
             f"{size(round(octets))} per step."
         )
     return text

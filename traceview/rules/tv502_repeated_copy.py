@@ -30,7 +30,7 @@ import polars as pl
 
 from traceview.findings import Confidence, CostOf, Finding, Severity, Window
 from traceview.rules.device_work import union_ns
-from traceview.rules.kernel_evidence import milliseconds, places, together
+from traceview.rules.kernel_evidence import milliseconds, places, plural, together
 from traceview.transfers import EXPLICIT_COPY, copies
 
 if TYPE_CHECKING:
@@ -75,16 +75,19 @@ def check(facts: Facts) -> Iterator[Finding]:
     rows = large.join(same.select("process", "bytes"), on=["process", "bytes"], how="semi")
     cost_ns = union_ns(rows)
     on_host = bool(rows.height) and rows["device"].null_count() == rows.height
+    # XProf records copies to a TPU on the host's threads alone: no device row, and yet no copy within host memory.
+    within_memory = bool(rows.height) and bool((rows["kind"] == "HtoH").all())
     whole_ns = steady.span_ns if on_host else facts.table.busy_ns
+    where = "in host memory" if within_memory else "to the device"
     if rows.height < FEWEST_COPIES * steps or cost_ns < SHARE_OF_BUSY * whole_ns:
         return
     yield Finding(
         code=CODE,
         severity=Severity.WARNING,
-        title=f"The same {rows.height // steps:,} copies {'in host memory' if on_host else 'to the device'} came back "
-        f"in each of {steps:,} steps: {milliseconds(cost_ns)}{'' if on_host else together(facts)}",
+        title=f"The same {rows.height // steps:,} copies {where} came back in each "
+        f"of {steps:,} steps: {milliseconds(cost_ns)}{'' if on_host else together(facts)}",
         where=places(facts, rows["id"]),
-        evidence=(f"{int(rows['bytes'].sum()) / steps / 1e6:,.1f} MB per step, in {same.height:,} sizes",),
+        evidence=(f"{int(rows['bytes'].sum()) / steps / 1e6:,.1f} MB per step, in {plural(same.height, 'size')}",),
         cost_ns=cost_ns,
         cost_of=CostOf.HOST if on_host else CostOf.DEVICE,
         window=Window.STEPS,
