@@ -16,7 +16,7 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from traceview import __version__, schema, timeline_file
-from traceview.errors import UsageError
+from traceview.errors import UnreadableTraceError, UsageError
 from traceview.formats import DependentFormat, FinishedFormat
 
 if TYPE_CHECKING:
@@ -38,9 +38,21 @@ LIMIT_VARIABLE: Final = "TRACEVIEW_CACHE_LIMIT_MB"
 
 LIMIT_BYTES: Final = 2 << 30
 WORTH_SECONDS: Final = 0.3
-"""A load that took less is not kept: writing an entry takes about a quarter of reading the trace."""
+"""A load that took less is not kept: writing an entry takes about a third of the time of reading the trace."""
 LEAST_BYTES: Final = 256 << 10
 """Smaller traces are not even looked up."""
+
+ASKED_FOR: Final = frozenset({
+    "Device Id", "Device Type", "Total Reserved", "backend_kind", "category", "custom_call_target",
+    "device_duration_ps", "device_offset_ps", "dot_precision", "dot_types", "duration_ps", "expression", "fused_ops",
+    "hlo_category", "hlo_op", "hlo_text", "long_name", "mixed_scopes", "op_name", "program_id", "start_ps", "step_num",
+    "tf_op", "unfused_attention",
+})  # fmt: skip
+"""Details that answers ask for; they are always kept. Of the others as many as cost little beside the load: some formats
+take longer to make all of them than to load. What is not kept is made from the trace when somebody asks for it."""
+
+_DETAIL_SHARE: Final = 0.15
+"""Share of the time of the load that may go into details that no answer asks for."""
 
 _SETTLED_NS: Final = 2 * 10**9
 """A file that was written a moment ago can be written again without a change of its times: they move in steps."""
@@ -160,7 +172,7 @@ class Cache:
             # Another name or another time of the same content, perhaps.
             memo = [known or self._digest(stamp) for known, stamp in zip(memo, before, strict=True)]
         key = _key(found, [known for known in memo if known is not None]) if None not in memo else None
-        if key is not None and (timeline := self._open(key, found)) is not None:
+        if key is not None and (timeline := self._open(key, found, before, read)) is not None:
             return timeline
         hashing = _Hashing([stamp for stamp, known in zip(before, memo, strict=True) if known is None])
         started = time.perf_counter()
@@ -237,7 +249,19 @@ class Cache:
             if name.endswith(_SUFFIX) and len(parts) == 3 and parts[0].isdecimal():
                 yield int(parts[0]), parts[1], parts[2], self.folder / name
 
-    def _open(self, key: str, found: Found) -> Timeline | None:
+    def _open(
+        self, key: str, found: Found, stamps: list[_Stamp], read: Callable[[], Timeline]
+    ) -> Timeline | None:
+        def rest() -> Mapping[str, pl.DataFrame]:
+            if [_Stamp.of(source) for source in found.traces] != stamps:
+                raise UnreadableTraceError(
+                    "file-changed",
+                    where=str(found.traces[0].path),
+                    why="the trace has changed since it was loaded, so no more can be read from it.",
+                    next_step="Load it again.",
+                )
+            return read().details
+
         for _, own_key, checksum, path in self._names():
             if own_key != key:
                 continue
@@ -246,7 +270,7 @@ class Cache:
                     raise timeline_file.UnfitFileError("its checksum is wrong")
                 head = json.loads(pl.read_parquet_metadata(path)[timeline_file.MARK])
                 paths = [found.traces[at].path for at in head["cache"]["sources"]]
-                timeline, _ = timeline_file.read(path, paths=paths, checked=False)
+                timeline, _ = timeline_file.read(path, paths=paths, rest=rest, checked=False)
                 os.utime(path)
             except FileNotFoundError:
                 continue  # Removed by another process a moment ago.
@@ -272,7 +296,8 @@ class Cache:
             new = self.folder / f"{_UNFINISHED}{secrets.token_hex(8)}"
             new.mkdir(mode=0o700)
             written = new / "entry"
-            timeline_file.write(timeline, written, compression="lz4", facts={"cache": about})
+            wanted = _Wanted(seconds * _DETAIL_SHARE)
+            timeline_file.write(timeline, written, compression="lz4", facts={"cache": about}, wanted=wanted)
             if written.stat().st_size <= self.limit_bytes:
                 os.replace(written, self.folder / f"{total}-{key}-{_checksum(written)}{_SUFFIX}")
         except (OSError, pl.exceptions.PolarsError) as error:
@@ -351,6 +376,23 @@ class Cache:
             os.replace(new, place)
         except OSError:
             _remove(new)
+
+
+class _Wanted:
+    """Whether a detail is kept: those that answers ask for, and others until their time is used up."""
+
+    def __init__(self, seconds: float) -> None:
+        self._left = seconds
+        self._last = time.perf_counter()
+        self._is_counted = False
+
+    def __call__(self, key: str) -> bool:
+        now = time.perf_counter()
+        if self._is_counted:
+            self._left -= now - self._last
+        self._last = now
+        self._is_counted = key not in ASKED_FOR
+        return not self._is_counted or self._left > 0
 
 
 @dataclass(frozen=True, slots=True)

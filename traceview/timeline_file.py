@@ -60,6 +60,7 @@ def write(
     compression: Literal["lz4", "zstd"] = "zstd",
     more: More | None = None,
     facts: Mapping[str, Any] | None = None,
+    wanted: Callable[[str], bool] | None = None,
 ) -> None:
     """Write a timeline.
 
@@ -69,17 +70,21 @@ def write(
         compression: Of the columns.
         more: Makes columns for other readers; :func:`read` passes over them.
         facts: Further JSON values to keep in the file.
+        wanted: Says of each detail, just before it is made, whether it goes into the file; all do if not given. Of the
+            others the file has the names.
 
     Raises:
         OSError: the file cannot be written.
     """
     with tempfile.TemporaryDirectory(prefix="traceview-", dir=path.parent) as folder:
-        columns = _detail_columns(timeline, Path(folder))
+        columns = _detail_columns(timeline, Path(folder), wanted)
         head = {
             "version": VERSION,
             "schema": schema.SCHEMA_VERSION,
             "rows": timeline.events.height,
-            "details": [[column.key, column.text, column.several] for column in columns],
+            "details": [
+                [key, columns[key].text, columns[key].several] if key in columns else [key] for key in timeline.details
+            ],
             "runs": [written_run(run) for run in timeline.runs],
             "report": written_report(timeline.report),
             **(facts or {}),
@@ -90,7 +95,7 @@ def write(
 
         def piece(start: int) -> pl.DataFrame:
             rows = timeline.events.slice(start, _ROWS)
-            made = [column.part(start, rows.height) for column in columns]
+            made = [column.part(start, rows.height) for column in columns.values()]
             return rows.hstack([*(more(rows) if more else []), *made])
 
         def pieces(
@@ -119,9 +124,9 @@ class _Column:
     def __init__(self, key: str, frame: pl.DataFrame) -> None:
         self.key = key
         self.text = frame.schema["value"] == pl.Categorical
-        ids = frame["id"]
+        ids = frame["id"].to_numpy()
         # Almost no argument occurs twice in one event, and a list in every row would cost all readers.
-        self.several = bool(frame.height) and ids.n_unique() != frame.height
+        self.several = bool((ids[1:] == ids[:-1]).any())
         if self.several:
             frame = frame.group_by("id", maintain_order=True).agg("value").sort("id")
         self.ids: NDArray[np.uint32] = frame["id"].to_numpy()
@@ -137,20 +142,24 @@ class _Column:
         return self.values.gather(key_series(take)).alias(name)
 
 
-def _detail_columns(timeline: Timeline, folder: Path) -> list[_Column]:
-    """Every detail, in memory or, if there are many, behind files that the system maps in and lets go as it likes."""
+def _detail_columns(
+    timeline: Timeline, folder: Path, wanted: Callable[[str], bool] | None
+) -> dict[str, _Column]:
+    """Details by name, in memory or, if there are many, in files that the system maps in and lets go as it likes."""
     details = timeline.details
     read = getattr(details, "read", details.__getitem__)
-    columns = []
+    columns = {}
     held = 0
     for at, key in enumerate(details):
+        if wanted is not None and not wanted(key):
+            continue
         frame = read(key)
         held += frame.height
         if held > _IN_MEMORY:
             spilled = folder / f"{at}.arrow"
             frame.write_ipc(spilled)
             frame = pl.read_ipc(spilled)
-        columns.append(_Column(key, frame))
+        columns[key] = _Column(key, frame)
     return columns
 
 
@@ -166,12 +175,19 @@ def marked(path: Path) -> bool:
         return False
 
 
-def read(path: Path, *, paths: Sequence[Path] | None = None, checked: bool = True) -> tuple[Timeline, dict[str, Any]]:
+def read(
+    path: Path,
+    *,
+    paths: Sequence[Path] | None = None,
+    rest: Callable[[], Mapping[str, pl.DataFrame]] | None = None,
+    checked: bool = True,
+) -> tuple[Timeline, dict[str, Any]]:
     """Read a timeline.
 
     Args:
         path: The file. It is kept open, as details are read from it when they are asked for.
         paths: The path of each run; ``path`` if not given.
+        rest: Where details come from that are not in the file; without it they count as not recorded.
         checked: Hold every column to its contract, as is due to a file of unknown origin.
 
     Returns:
@@ -189,6 +205,8 @@ def read(path: Path, *, paths: Sequence[Path] | None = None, checked: bool = Tru
         head = json.loads(metadata[MARK])
         _require_version(head)
         rows, details = _layout(head, os.stat(path).st_size)
+        if rest is None:
+            details = {key: layout for key, layout in details.items() if layout is not None}
         events = file.columns(list(schema.EVENTS.dtypes))
         if events.height != rows:
             raise UnfitFileError(f"it holds {events.height} events and says {rows}")
@@ -198,7 +216,7 @@ def read(path: Path, *, paths: Sequence[Path] | None = None, checked: bool = Tru
         tables = {name: _table(metadata, name, frame) for name, frame in TABLES.items()}
         timeline = Timeline(
             events=events,
-            details=_FileDetails(file, details),
+            details=_FileDetails(file, details, rest),
             runs=read_runs(head.get("runs"), paths or [path]),
             report=read_report(head.get("report")),
             **tables,
@@ -244,16 +262,16 @@ def _require_version(head: Any) -> None:
             raise UnfitFileError(f"its {name} is {head.get(name)!r:.40}, and this version of traceview reads {known}")
 
 
-def _layout(head: dict[str, Any], size: int) -> tuple[int, dict[str, _Layout]]:
+def _layout(head: dict[str, Any], size: int) -> tuple[int, dict[str, _Layout | None]]:
     rows = head.get("rows")
     # Times do not repeat, so that no honest file is smaller; a few bytes could else stand for gigabytes.
     if not isinstance(rows, int) or not 0 <= rows <= min(NO_KEY, 1_000_000 + size * _LEAST_BYTES_A_ROW):
         raise UnfitFileError("its number of events cannot be")
-    details = {}
-    for key, text, several in head["details"]:
-        if not isinstance(key, str):
+    details: dict[str, _Layout | None] = {}
+    for key, *layout in head["details"]:
+        if not isinstance(key, str) or len(layout) not in (0, 2):
             raise UnfitFileError("its list of details is damaged")
-        details[key] = (text is True, several is True)
+        details[key] = (layout[0] is True, layout[1] is True) if layout else None
     return rows, details
 
 
@@ -318,8 +336,14 @@ class _SharedFile:
 class _FileDetails(Mapping[str, pl.DataFrame]):
     """Details by name; each is read when it is asked for."""
 
-    def __init__(self, file: _SharedFile, layout: dict[str, _Layout]) -> None:
-        self._file, self._layout = file, layout
+    def __init__(
+        self,
+        file: _SharedFile,
+        layout: dict[str, _Layout | None],
+        rest: Callable[[], Mapping[str, pl.DataFrame]] | None,
+    ) -> None:
+        self._file, self._layout, self._make_rest = file, layout, rest
+        self._rest: Mapping[str, pl.DataFrame] | None = None
         self._ready: dict[str, pl.DataFrame] = {}
 
     def __getitem__(self, key: str) -> pl.DataFrame:
@@ -329,7 +353,13 @@ class _FileDetails(Mapping[str, pl.DataFrame]):
 
     def read(self, key: str) -> pl.DataFrame:
         """The same without keeping it."""
-        text, several = self._layout[key]
+        layout = self._layout[key]
+        if layout is None:
+            if self._rest is None:
+                assert self._make_rest is not None
+                self._rest = self._make_rest()
+            return self._rest[key]
+        text, several = layout
         dtype = pl.Categorical if text else pl.Int64
         column = self._file.columns([DETAIL + key]).to_series()
         if column.dtype != (pl.List(dtype) if several else dtype):
