@@ -1,8 +1,8 @@
 """The cache of loaded traces: what took long to read opens again in a fraction of the time.
 
-An entry is one timeline file (:mod:`traceview.timeline_file`). Its key is made of the content of all traces of a load, of
-everything else that ends up in the timeline, and of the code that reads. An entry comes into being with one rename, and
-its name holds the checksum of what is in it: nobody can see a part of one, and a damaged one is made anew.
+An entry is one timeline file (:mod:`traceview.timeline_file`). Its key stands for everything that the timeline
+depends on (:mod:`traceview.content`). An entry comes into being with one rename, and its name holds the checksum of what
+is in it: nobody can see a part of one, and a damaged one is made anew.
 """
 
 from __future__ import annotations
@@ -13,23 +13,22 @@ import logging
 import os
 import secrets
 import shutil
-import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from traceview import __version__, schema, timeline_file
+from traceview import timeline_file
+from traceview.content import Hashing, Stamp, load_key
 from traceview.errors import UnreadableTraceError, UsageError
 from traceview.formats import DependentFormat, FinishedFormat
+from traceview.timeline_facts import UnfitFileError
 
 if TYPE_CHECKING:
-    from traceview.formats import Format
-    from traceview.sources import Found, Source
+    from traceview.sources import Found
     from traceview.timeline import Timeline
 
 FOLDER_VARIABLE: Final = "TRACEVIEW_CACHE_DIR"
@@ -48,8 +47,8 @@ ASKED_FOR: Final = frozenset({
     "hlo_category", "hlo_op", "hlo_text", "long_name", "mixed_scopes", "op_name", "program_id", "start_ps", "step_num",
     "tf_op", "unfused_attention",
 })  # fmt: skip
-"""Details that answers ask for; they are always kept. Of the others as many as cost little beside the load: some formats
-take longer to make all of them than to load. What is not kept is made from the trace when somebody asks for it."""
+"""Details that answers ask for; they are always kept. Of the others as many as cost little beside the load: in some
+formats all of them take longer than the load. What is not kept is made from the trace when somebody asks for it."""
 
 _DETAIL_SHARE: Final = 0.15
 """Share of the time of the load that may go into details that no answer asks for."""
@@ -165,16 +164,16 @@ class Cache:
         """
         if not self._is_fit(found):
             return read()
-        before = [_Stamp.of(source) for source in found.traces]
+        before = [Stamp.of(source) for source in found.traces]
         total = sum(stamp.bytes for stamp in before)
         memo = [self._recall(stamp) for stamp in before]
         if any(known is None for known in memo) and any(size == total for size, *_ in self._names()):
             # Another name or another time of the same content, perhaps.
             memo = [known or self._digest(stamp) for known, stamp in zip(memo, before, strict=True)]
-        key = _key(found, [known for known in memo if known is not None]) if None not in memo else None
+        key = load_key(found, [known for known in memo if known is not None]) if None not in memo else None
         if key is not None and (timeline := self._open(key, found, before, read)) is not None:
             return timeline
-        hashing = _Hashing([stamp for stamp, known in zip(before, memo, strict=True) if known is None])
+        hashing = Hashing([stamp for stamp, known in zip(before, memo, strict=True) if known is None])
         started = time.perf_counter()
         timeline = read()
         seconds = time.perf_counter() - started
@@ -183,10 +182,10 @@ class Cache:
             return timeline
         fresh = iter(hashing.result())
         digests = [known or next(fresh, None) for known in memo]
-        unchanged = [_Stamp.of(source) for source in found.traces] == before
+        unchanged = [Stamp.of(source) for source in found.traces] == before
         if unchanged and None not in digests:
             known_digests = [digest for digest in digests if digest is not None]
-            self._keep(_key(found, known_digests), timeline, found, total, seconds)
+            self._keep(load_key(found, known_digests), timeline, found, total, seconds)
             for stamp, digest in zip(before, known_digests, strict=True):
                 self._memorise(stamp, digest)
         return timeline
@@ -249,11 +248,9 @@ class Cache:
             if name.endswith(_SUFFIX) and len(parts) == 3 and parts[0].isdecimal():
                 yield int(parts[0]), parts[1], parts[2], self.folder / name
 
-    def _open(
-        self, key: str, found: Found, stamps: list[_Stamp], read: Callable[[], Timeline]
-    ) -> Timeline | None:
+    def _open(self, key: str, found: Found, stamps: list[Stamp], read: Callable[[], Timeline]) -> Timeline | None:
         def rest() -> Mapping[str, pl.DataFrame]:
-            if [_Stamp.of(source) for source in found.traces] != stamps:
+            if [Stamp.of(source) for source in found.traces] != stamps:
                 raise UnreadableTraceError(
                     "file-changed",
                     where=str(found.traces[0].path),
@@ -267,7 +264,7 @@ class Cache:
                 continue
             try:
                 if _checksum(path) != checksum:
-                    raise timeline_file.UnfitFileError("its checksum is wrong")
+                    raise UnfitFileError("its checksum is wrong")
                 head = json.loads(pl.read_parquet_metadata(path)[timeline_file.MARK])
                 paths = [found.traces[at].path for at in head["cache"]["sources"]]
                 timeline, _ = timeline_file.read(path, paths=paths, rest=rest, checked=False)
@@ -349,24 +346,24 @@ class Cache:
     def _memos(self) -> Path:
         return self.folder / "seen"
 
-    def _memo(self, stamp: _Stamp) -> Path:
+    def _memo(self, stamp: Stamp) -> Path:
         # The path itself is not stored: it names people and machines.
         return self._memos / hashlib.sha256(os.fsencode(stamp.path)).hexdigest()[:32]
 
-    def _recall(self, stamp: _Stamp) -> str | None:
+    def _recall(self, stamp: Stamp) -> str | None:
         try:
             files, digest = json.loads(self._memo(stamp).read_bytes())
         except (OSError, ValueError):
             return None
         return digest if files == stamp.as_json() and isinstance(digest, str) else None
 
-    def _digest(self, stamp: _Stamp) -> str | None:
-        digest = _Hashing([stamp]).result()[0]
+    def _digest(self, stamp: Stamp) -> str | None:
+        digest = Hashing([stamp]).result()[0]
         if digest is not None:
             self._memorise(stamp, digest)
         return digest
 
-    def _memorise(self, stamp: _Stamp, digest: str) -> None:
+    def _memorise(self, stamp: Stamp, digest: str) -> None:
         if time.time_ns() - stamp.newest_ns < _SETTLED_NS:
             return
         place = self._memo(stamp)
@@ -393,114 +390,6 @@ class _Wanted:
         self._last = now
         self._is_counted = key not in ASKED_FOR
         return not self._is_counted or self._left > 0
-
-
-@dataclass(frozen=True, slots=True)
-class _Stamp:
-    """What the file system says of a trace; as long as it says the same, the content is the same."""
-
-    path: Path
-    files: tuple[tuple[str, int, int, int, int, int], ...]
-
-    @classmethod
-    def of(cls, source: Source) -> _Stamp:
-        root = source.path.resolve()
-        paths = sorted(path for path in root.rglob("*") if path.is_file()) if root.is_dir() else [root]
-        files = []
-        for path in paths:
-            try:
-                status = path.stat()
-            except OSError:
-                files.append((str(path.relative_to(root)), -1, 0, 0, 0, 0))
-                continue
-            name = path.relative_to(root).as_posix() if path != root else ""
-            times = (status.st_mtime_ns, status.st_ctime_ns)
-            files.append((name, status.st_size, *times, status.st_ino, status.st_dev))
-        return cls(root, tuple(files))
-
-    @property
-    def bytes(self) -> int:
-        return sum(max(file[1], 0) for file in self.files)
-
-    @property
-    def newest_ns(self) -> int:
-        return max((max(file[2], file[3]) for file in self.files), default=0)
-
-    def as_json(self) -> list[list[str | int]]:
-        return [list(file) for file in self.files]
-
-
-class _Hashing:
-    """Digests of the content of traces, made beside the reading of them."""
-
-    def __init__(self, stamps: list[_Stamp]) -> None:
-        self._stamps = stamps
-        self._digests: list[str | None] = []
-        self._stopped = False
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        for stamp in self._stamps:
-            self._digests.append(self._of(stamp))
-
-    def _of(self, stamp: _Stamp) -> str | None:
-        whole = hashlib.sha256()
-        try:
-            for name, size, *_ in stamp.files:
-                whole.update(f"{len(name)}:{name}:{size}:".encode())
-                with open(stamp.path / name if name else stamp.path, "rb") as file:
-                    while block := file.read(1 << 20):
-                        if self._stopped:
-                            return None
-                        whole.update(block)
-        except OSError:
-            return None
-        return whole.hexdigest()
-
-    def stop(self) -> None:
-        self._stopped = True
-
-    def result(self) -> list[str | None]:
-        self._thread.join()
-        return self._digests
-
-
-def _key(found: Found, digests: list[str]) -> str:
-    """Everything that the timeline depends on."""
-    traces = [
-        (source.path.name, source.format.name, source.named, digest)
-        for source, digest in zip(found.traces, digests, strict=True)
-    ]
-    beside = [[(str(path), why) for path, why in part] for part in (found.others, found.unreadable, found.left_out)]
-    formats = {source.format.name: _code_of(source.format) for source in found.traces}
-    versions = (__version__, pl.__version__, schema.SCHEMA_VERSION, timeline_file.VERSION)
-    text = json.dumps([traces, beside, formats, _own_code(), versions])
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
-
-
-def _own_code() -> list[tuple[str, int, int]]:
-    here = Path(__file__).parent
-    return [*_files(here), *_files(here / "knowledge")]
-
-
-def _code_of(known: Format) -> list[tuple[str, int, int]]:
-    """The files of a parser: its version, whoever wrote it and however it is installed."""
-    module = sys.modules.get(type(known).__module__)
-    path = getattr(module, "__file__", None)
-    if path is None:
-        return []
-    if os.path.basename(path) == "__init__.py":
-        return _files(Path(path).parent)
-    status = os.stat(path)
-    return [(os.path.basename(path), status.st_size, status.st_mtime_ns)]
-
-
-def _files(folder: Path) -> list[tuple[str, int, int]]:
-    """The files of a folder of code, by name, size and time."""
-    with os.scandir(folder) as entries:
-        found = [(entry.name, entry.stat()) for entry in entries if entry.is_file()]
-    return sorted((name, status.st_size, status.st_mtime_ns) for name, status in found)
 
 
 def _checksum(path: Path) -> str:

@@ -54,8 +54,10 @@ def load(
     if cache is True:
         from traceview.cache import user_cache
 
-        cache = user_cache()
-    timeline = cache.through(found, lambda: _read(found, progress)) if cache else _read(found, progress)
+        keeper = user_cache()
+    else:
+        keeper = cache or None
+    timeline = keeper.through(found, lambda: _read(found, progress)) if keeper else _read(found, progress)
     if progress:
         progress(1.0)
     if strict:

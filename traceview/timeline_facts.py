@@ -11,14 +11,16 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MOST_RUNS: Final = 1 << 16
-_TEXTS: Final = ("format", "producer")
-_MAYBE_TEXTS: Final = ("producer_version",)
-_MAYBE_NUMBERS: Final = ("origin_unix_ns", "rank", "world_size")
+_FACTS: Final = ("format", "producer", "producer_version", "origin_unix_ns", "rank", "world_size")
+
+
+class UnfitFileError(ValueError):
+    """The file is no timeline that can be read; the text says why."""
 
 
 def written_run(run: RunInfo) -> dict[str, Any]:
     """A run as JSON values. Of its path only the last part: folders name people and machines."""
-    facts = {name: getattr(run, name) for name in (*_TEXTS, *_MAYBE_TEXTS, *_MAYBE_NUMBERS)}
+    facts = {name: getattr(run, name) for name in _FACTS}
     return {"file": run.path.name, **facts, "metadata": _tagged(run.metadata)}
 
 
@@ -30,25 +32,28 @@ def read_runs(values: Any, paths: Sequence[Path]) -> tuple[RunInfo, ...]:
         paths: The path of each run, or one for all.
 
     Raises:
-        ValueError: that is no list of runs.
+        UnfitFileError: that is no list of runs.
     """
     if not isinstance(values, list) or not 0 < len(values) <= MOST_RUNS or len(paths) not in (1, len(values)):
-        raise ValueError("the list of runs is missing or damaged")
+        raise UnfitFileError("the list of runs is missing or damaged")
     every = list(paths) if len(paths) == len(values) else list(paths) * len(values)
     return tuple(_run(value, path) for value, path in zip(values, every, strict=True))
 
 
 def _run(value: Any, path: Path) -> RunInfo:
     if not isinstance(value, dict):
-        raise ValueError("a run is no object")
+        raise UnfitFileError("a run is no object")
     metadata = _untagged(value.get("metadata"))
     if not isinstance(metadata, dict):
-        raise ValueError("the metadata of a run are no object")
+        raise UnfitFileError("the metadata of a run are no object")
     return RunInfo(
         path=path,
-        **{name: _text(value.get(name), name) for name in _TEXTS},
+        format=_text(value.get("format"), "format"),
+        producer=_text(value.get("producer"), "producer"),
         producer_version=_maybe(value.get("producer_version"), str, "producer_version"),
-        **{name: _maybe(value.get(name), int, name) for name in _MAYBE_NUMBERS},
+        origin_unix_ns=_maybe(value.get("origin_unix_ns"), int, "origin_unix_ns"),
+        rank=_maybe(value.get("rank"), int, "rank"),
+        world_size=_maybe(value.get("world_size"), int, "world_size"),
         metadata=metadata,
     )
 
@@ -68,7 +73,7 @@ def read_report(value: Any) -> ImportReport:
     """The import report again.
 
     Raises:
-        ValueError: that is no import report.
+        UnfitFileError: that is no import report.
     """
     try:
         counts = {_text(kind, "kind"): Count(_number(n), _text(example, "example"))
@@ -80,7 +85,7 @@ def read_report(value: Any) -> ImportReport:
         device_loss = None if loss is None else DeviceLoss(_number(loss[0]), _number(loss[1]))
         return ImportReport(counts, notes, value["truncated"] is True, device_loss)
     except (KeyError, TypeError, AttributeError, IndexError) as error:
-        raise ValueError("the import report is damaged") from error
+        raise UnfitFileError("the import report is damaged") from error
 
 
 def _tagged(value: Any) -> Any:
@@ -104,22 +109,22 @@ def _untagged(value: Any) -> Any:
             return tuple(_untagged(one) for one in value["tuple"])
         return {_text(key, "key"): _untagged(one) for key, one in value["object"]}
     except (KeyError, TypeError) as error:
-        raise ValueError("the metadata of a run are damaged") from error
+        raise UnfitFileError("the metadata of a run are damaged") from error
 
 
 def _text(value: Any, name: str) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"{name} is no text")  # noqa: TRY004 - one kind of error for a damaged file
+        raise UnfitFileError(f"{name} is no text")
     return value
 
 
 def _number(value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
-        raise ValueError("a count is no whole number")  # noqa: TRY004 - one kind of error for a damaged file
+        raise UnfitFileError("a count is no whole number")
     return value
 
 
 def _maybe(value: Any, kind: type, name: str) -> Any:
     if value is not None and (not isinstance(value, kind) or isinstance(value, bool)):
-        raise ValueError(f"{name} is damaged")
+        raise UnfitFileError(f"{name} is damaged")
     return value

@@ -22,7 +22,7 @@ import polars as pl
 from traceview import schema
 from traceview.building import NO_KEY, key_series
 from traceview.timeline import Timeline
-from traceview.timeline_facts import read_report, read_runs, written_report, written_run
+from traceview.timeline_facts import UnfitFileError, read_report, read_runs, written_report, written_run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -142,9 +142,7 @@ class _Column:
         return self.values.gather(key_series(take)).alias(name)
 
 
-def _detail_columns(
-    timeline: Timeline, folder: Path, wanted: Callable[[str], bool] | None
-) -> dict[str, _Column]:
+def _detail_columns(timeline: Timeline, folder: Path, wanted: Callable[[str], bool] | None) -> dict[str, _Column]:
     """Details by name, in memory or, if there are many, in files that the system maps in and lets go as it likes."""
     details = timeline.details
     read = getattr(details, "read", details.__getitem__)
@@ -161,10 +159,6 @@ def _detail_columns(
             frame = pl.read_ipc(spilled)
         columns[key] = _Column(key, frame)
     return columns
-
-
-class UnfitFileError(ValueError):
-    """The file is no timeline that can be read; the text says why."""
 
 
 def marked(path: Path) -> bool:
@@ -207,12 +201,7 @@ def read(
         rows, details = _layout(head, os.stat(path).st_size)
         if rest is None:
             details = {key: layout for key, layout in details.items() if layout is not None}
-        events = file.columns(list(schema.EVENTS.dtypes))
-        if events.height != rows:
-            raise UnfitFileError(f"it holds {events.height} events and says {rows}")
-        if events.schema["kind"] != schema.Kind:
-            # A list of kinds that has grown since: the same words, other numbers.
-            events = events.with_columns(pl.col("kind").cast(pl.String).cast(schema.Kind))
+        events = _events(file, rows)
         tables = {name: _table(metadata, name, frame) for name, frame in TABLES.items()}
         timeline = Timeline(
             events=events,
@@ -273,6 +262,16 @@ def _layout(head: dict[str, Any], size: int) -> tuple[int, dict[str, _Layout | N
             raise UnfitFileError("its list of details is damaged")
         details[key] = (layout[0] is True, layout[1] is True) if layout else None
     return rows, details
+
+
+def _events(file: _SharedFile, rows: int) -> pl.DataFrame:
+    events = file.columns(list(schema.EVENTS.dtypes))
+    if events.height != rows:
+        raise UnfitFileError(f"it holds {events.height} events and says {rows}")
+    if events.schema["kind"] != schema.Kind:
+        # A list of kinds that has grown since: the same words, other numbers.
+        events = events.with_columns(pl.col("kind").cast(pl.String).cast(schema.Kind))
+    return events
 
 
 def _table(metadata: dict[str, str], name: str, frame: schema.FrameSchema) -> pl.DataFrame:

@@ -32,7 +32,8 @@ class TimelineFormat:
     def parse(self, path: Path, *, run: int, progress: Callable[[float], None] | None) -> Timeline:  # noqa: ARG002 - the contract of every format; a timeline is alone, and read at once
         """Read a timeline with all its runs; see :meth:`traceview.formats.Format.parse`."""
         from traceview.errors import UnreadableTraceError
-        from traceview.timeline_file import UnfitFileError, read
+        from traceview.timeline_facts import UnfitFileError
+        from traceview.timeline_file import read
 
         try:
             return read(path)[0]

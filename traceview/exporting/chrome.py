@@ -147,7 +147,9 @@ class _Arguments:
 
     def part(self, at: int, count: int) -> pl.Series:
         events = self._timeline.events.slice(at, count)
-        columns: list[pl.Series] = [events[name].cast(pl.String).alias(name) for name in ("correlation", "bytes", "flops")]
+        columns: list[pl.Series] = [
+            events[name].cast(pl.String).alias(name) for name in ("correlation", "bytes", "flops")
+        ]
         ordinal = self._timeline.devices.select("device", "ordinal")
         device = events.select("device").join(ordinal, on="device", how="left", maintain_order="left")["ordinal"]
         columns += [device.cast(pl.String).alias("device"), events["stream"].cast(pl.String)]
@@ -215,9 +217,7 @@ def _each(texts: pl.Series, change: Any) -> pl.Series:
 def _us(column: str) -> pl.Expr:
     """Nanoseconds as microseconds with three places, exactly."""
     value = pl.col(column)
-    return pl.concat_str(
-        (value // 1000).cast(pl.String), pl.lit("."), (value % 1000).cast(pl.String).str.zfill(3)
-    )
+    return pl.concat_str((value // 1000).cast(pl.String), pl.lit("."), (value % 1000).cast(pl.String).str.zfill(3))
 
 
 def _lines(events: pl.DataFrame, place: pl.DataFrame, arguments: pl.Series) -> pl.Series:

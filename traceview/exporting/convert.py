@@ -153,7 +153,8 @@ def _write(timeline: Timeline, marks: Marks, form: Form, path: Path, *, packed: 
 
 def _opened(path: Path, *, packed: bool) -> BinaryIO:
     if not packed:
-        return open(path, "xb")  # noqa: SIM115 - the caller closes it
+        return open(path, "xb")
     from isal import igzip
 
-    return igzip.open(path, "xb")  # type: ignore[return-value]
+    packed_file: BinaryIO = igzip.open(path, "xb")  # type: ignore[no-untyped-call]  # isal leaves it untyped
+    return packed_file

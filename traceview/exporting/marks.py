@@ -74,7 +74,9 @@ def no_marks(timeline: Timeline) -> Marks:
 def _device_stages(work: pl.DataFrame, track: str) -> list[Mark]:
     """Work of one stage in succession as one slice: a stage comes back in every step."""
     runs = (
-        work.select("start_ns", (pl.col("start_ns") + pl.col("dur_ns")).alias("end_ns"), pl.col("stage").cast(pl.String))
+        work.select(
+            "start_ns", (pl.col("start_ns") + pl.col("dur_ns")).alias("end_ns"), pl.col("stage").cast(pl.String)
+        )
         .with_columns(pl.col("stage").rle_id().alias("run"))
         .group_by("run", maintain_order=True)
         .agg(pl.col("stage").first(), pl.col("start_ns").min(), pl.col("end_ns").max())

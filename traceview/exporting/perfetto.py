@@ -3,8 +3,8 @@
 The wire format is written here: a message object per event would take some twenty times as long, and the package
 ``perfetto`` is not needed to export. The tests read what is written with the message types of that package.
 
-Source of the field numbers: ``protos/perfetto/trace/trace_packet.proto``, ``track_event/{track_event,track_descriptor,
-process_descriptor,thread_descriptor,counter_descriptor,debug_annotation}.proto``, ``interned_data/interned_data.proto``.
+Source of the field numbers: ``trace_packet.proto``, ``interned_data/interned_data.proto`` and ``track_event/*.proto`` in
+``protos/perfetto/trace`` of the repository google/perfetto.
 """
 
 from __future__ import annotations
@@ -55,12 +55,11 @@ def write(timeline: Timeline, marks: Marks, out: BinaryIO) -> int:
     tracks = Tracks(timeline)
     table = _Table(timeline, marks, tracks)
     out.write(_packet(_CLEARED))
-    for batch in table.strings.packets():
-        out.write(batch)
-    for track in tracks.tracks:
-        out.write(_packet(bytes_field(_DESCRIPTOR, _descriptor(track)) + number_field(_SEQUENCE, 1)))
-    for block in table.blocks():
-        out.write(block)
+    out.writelines(table.strings.packets())
+    out.writelines(
+        _packet(bytes_field(_DESCRIPTOR, _descriptor(track)) + number_field(_SEQUENCE, 1)) for track in tracks.tracks
+    )
+    out.writelines(table.blocks())
     return table.moved
 
 
@@ -69,6 +68,7 @@ def _packet(content: bytes) -> bytes:
 
 
 def _descriptor(track: Track) -> bytes:
+    """The content of the packet that describes a track."""
     parts = [number_field(1, track.uuid), bytes_field(2, track.name)]
     if track.parent:
         parts.append(number_field(5, track.parent))
@@ -79,7 +79,7 @@ def _descriptor(track: Track) -> bytes:
         parts.append(bytes_field(3, number_field(1, track.pid) + bytes_field(6, track.name)))
     elif track.counter is not None:
         parts.append(bytes_field(8, number_field(3, 3) if track.counter == "bytes" else bytes_field(6, track.counter)))
-    return b"".join(parts)
+    return bytes_field(_DESCRIPTOR, b"".join(parts)) + number_field(_SEQUENCE, 1)
 
 
 class _Strings:
@@ -197,7 +197,7 @@ class _Table:
             ]
         )
         time = np.concatenate([self._end[slices], self._start, self._sample_time])
-        # What ends at a moment comes before what begins then, and of that which ends the inner, later begun, comes first.
+        # What ends at a moment comes before what begins then, and of what ends the later begun comes first.
         tie = np.where(what == _END, -row, row)
         order = np.lexsort((tie, what != _END, time))
         for at in range(0, len(order), _AT_A_TIME):
@@ -280,7 +280,9 @@ def _samples(
     """Time, value and track of every sample of a counter, each counter a track for each process."""
     start = timeline.events["start_ns"]
     for name, unit, frame in counters(timeline):
-        rows = frame.with_columns(start_ns=start.gather(frame["id"]), process=timeline.events["process"].gather(frame["id"]))
+        rows = frame.with_columns(
+            start_ns=start.gather(frame["id"]), process=timeline.events["process"].gather(frame["id"])
+        )
         for device, part in _by_device(timeline, rows):
             track = tracks.add(f"{name}{device}", counter=unit)
             yield part["start_ns"].to_numpy(), part["value"].to_numpy(), np.full(part.height, track, np.int64)
