@@ -22,6 +22,9 @@ assert _spec.loader is not None
 sys.modules["sample_traces"] = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(sys.modules["sample_traces"])
 
+# No test, and no program that a test starts, touches the cache of the user who runs it.
+os.environ["TRACEVIEW_NO_CACHE"] = "1"
+
 # The same examples on every machine, and no failure because a shared machine was slow for a moment.
 settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=100)
 settings.register_profile("thorough", deadline=None, max_examples=2000)

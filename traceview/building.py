@@ -56,14 +56,18 @@ class Details(Mapping[str, pl.DataFrame]):
 
     def __getitem__(self, key: str) -> pl.DataFrame:
         if key not in self._ready:
-            frame = self._by_row[key]
-            ids = self._event_of_row[frame["row"].to_numpy()]
-            self._ready[key] = (
-                pl.DataFrame({"id": ids, "value": _as_detail(frame["value"])})
-                .filter(pl.col("id") != NOT_AN_EVENT)
-                .sort("id")
-            )
+            self._ready[key] = self.read(key)
         return self._ready[key]
+
+    def read(self, key: str) -> pl.DataFrame:
+        """The same without keeping it, for those who go through all of them once."""
+        frame = self._by_row[key]
+        ids = self._event_of_row[frame["row"].to_numpy()]
+        return (
+            pl.DataFrame({"id": ids, "value": _as_detail(frame["value"])})
+            .filter(pl.col("id") != NOT_AN_EVENT)
+            .sort("id")
+        )
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._by_row)

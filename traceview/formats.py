@@ -88,3 +88,24 @@ class Choosing(Protocol):
         Args:
             paths: Files of this format that were found in folders or by patterns.
         """
+
+
+@runtime_checkable
+class FinishedFormat(Protocol):
+    """What a format says beside :class:`Format` if its files hold whole results of :func:`traceview.load`.
+
+    Nothing is linked anew in them, and one of them is loaded by itself.
+    """
+
+    finished: bool
+
+
+@runtime_checkable
+class DependentFormat(Protocol):
+    """What a format offers beside :class:`Format` if what it reads of a file can depend on more than this file.
+
+    Such traces are never cached.
+    """
+
+    def depends_on_more(self, path: Path) -> bool:
+        """Whether that is so of this file."""

@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING
 
 from traceview import merging, sniffing, sources
 from traceview.count_words import count_words
-from traceview.errors import StrictModeError, UnreadableTraceError
+from traceview.errors import StrictModeError, UnreadableTraceError, UsageError
+from traceview.formats import FinishedFormat
 from traceview.losses import loss_notes
 from traceview.timeline import Count, ImportReport, Note, Timeline, Trust
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
+
+    from traceview.cache import Cache
 
     Progress = Callable[[float], None]
 
@@ -26,6 +29,7 @@ def load(
     *,
     strict: bool = False,
     progress: Progress | None = None,
+    cache: Cache | bool = False,
 ) -> Timeline:
     """Read a trace, or the traces of several ranks, into one timeline.
 
@@ -34,6 +38,8 @@ def load(
             (one file per table), else the traces directly in it, or, if it has none, those in the folders below.
         strict: Fail if the import had to skip or repair anything, or if a file is cut off.
         progress: Called with the share of the input that has been read, 0 to 1.
+        cache: Keep what took long to read in the user's cache and open it from there as long as no file has changed;
+            ``True`` for :func:`traceview.cache.user_cache`, or a :class:`traceview.cache.Cache` of your own.
 
     Returns:
         The timeline, with launches linked and steps marked. Its report says what was skipped, repaired or left out.
@@ -43,16 +49,59 @@ def load(
         UnreadableTraceError: a file is no trace, or nothing could be read from it.
         StrictModeError: ``strict`` and the import was not clean.
     """
-    from traceview.linking import finish
-
     paths = [path_or_paths] if isinstance(path_or_paths, (str, os.PathLike)) else list(path_or_paths)
     found = sources.find(paths, sniffing.installed_formats())
-    timelines, report = _parse_all(found, progress)
-    timeline = merging.merge(timelines)
-    timeline = finish(replace(timeline, report=timeline.report + report))
+    if cache is True:
+        from traceview.cache import user_cache
+
+        keeper = user_cache()
+    else:
+        keeper = cache or None
+    timeline = keeper.through(found, lambda: _read(found, progress)) if keeper else _read(found, progress)
+    if progress:
+        progress(1.0)
     if strict:
         require_clean(timeline.report)
     return timeline
+
+
+def _read(found: sources.Found, progress: Progress | None) -> Timeline:
+    """Parse, merge and link, or read what is all that already."""
+    from traceview.linking import finish
+
+    found = _finished_apart(found)
+    if isinstance(found.traces[0].format, FinishedFormat):
+        timeline = found.traces[0].format.parse(found.traces[0].path, run=0, progress=progress)
+        return replace(timeline, report=timeline.report + _folder_report(found))
+    timelines, report = _parse_all(found, progress)
+    timeline = merging.merge(timelines)
+    return finish(replace(timeline, report=timeline.report + report))
+
+
+def _finished_apart(found: sources.Found) -> sources.Found:
+    """A timeline file beside traces of a folder is most likely an export of one of them, and is left out."""
+    finished = [source for source in found.traces if isinstance(source.format, FinishedFormat)]
+    if not finished or len(found.traces) == 1:
+        return found
+    others = tuple(source for source in found.traces if source not in finished)
+    if not others or any(source.named for source in finished):
+        raise UsageError(
+            "timeline-among-others",
+            where=str(finished[0].path),
+            why="this is a timeline that traceview wrote; it can only be loaded by itself.",
+            next_step="Give it alone, or give the traces that it was made of.",
+        )
+    reasons = tuple((source.path, "traceview wrote it from a trace") for source in finished)
+    return replace(found, traces=others, left_out=(*found.left_out, *reasons))
+
+
+def _folder_report(found: sources.Found) -> ImportReport:
+    """What was left out beside the traces."""
+    report = ImportReport().with_notes(*_skip_notes(found.others))
+    report = report.with_notes(*_left_out_notes(found.left_out))
+    for path, why in found.unreadable:
+        report = _without_file(report, path, why)
+    return report
 
 
 def require_clean(report: ImportReport) -> None:
@@ -81,10 +130,7 @@ def _parse_all(found: sources.Found, progress: Progress | None) -> tuple[list[Ti
     whole = sum(source.size for source in found.traces) or 1
     done = 0
     timelines: list[Timeline] = []
-    report = ImportReport().with_notes(*_skip_notes(found.others))
-    report = report.with_notes(*_left_out_notes(found.left_out))
-    for path, why in found.unreadable:
-        report = _without_file(report, path, why)
+    report = _folder_report(found)
     first_failure: UnreadableTraceError | None = None
     for source in found.traces:
         step = _share(progress, done / whole, source.size / whole) if progress else None
@@ -106,8 +152,6 @@ def _parse_all(found: sources.Found, progress: Progress | None) -> tuple[list[Ti
         timelines.append(replace(timeline, report=timeline.report.with_notes(*loss_notes(timeline))))
     if first_failure and not timelines:
         raise first_failure
-    if progress:
-        progress(1.0)
     return timelines, report
 
 

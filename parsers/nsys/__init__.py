@@ -46,5 +46,12 @@ class NsysFormat:
         release_free()
         return timeline
 
+    def depends_on_more(self, path: Path) -> bool:
+        """A raw report is read through ``nsys``, or an export beside it; see :mod:`traceview.formats`."""
+        if path.is_dir():
+            return False
+        with path.open("rb") as file:
+            return file.read(len(_REPORT)) == _REPORT
+
 
 FORMAT = NsysFormat()

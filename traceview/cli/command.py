@@ -83,7 +83,11 @@ def in_form(
     return Answer(ExitCode.OK, write)
 
 
-def add_trace_options(parser: argparse.ArgumentParser, formats: Sequence[str] = ("text", "json")) -> None:
+def add_trace_options(
+    parser: argparse.ArgumentParser,
+    formats: Sequence[str] = ("text", "json"),
+    format_help: str = "form of the result (default: text)",
+) -> None:
     """The traces and the options of every command that reads them; ``formats`` are the forms of the result."""
     parser.add_argument(
         "traces",
@@ -91,11 +95,12 @@ def add_trace_options(parser: argparse.ArgumentParser, formats: Sequence[str] = 
         nargs="+",
         help="a trace file, a folder or a pattern; several are the ranks of one run",
     )
-    parser.add_argument("--format", choices=formats, help="form of the result (default: text)")
+    parser.add_argument("--format", choices=formats, help=format_help)
     parser.add_argument(
         "--strict", action="store_true", help="fail if anything in the trace had to be skipped or repaired"
     )
     parser.add_argument("--no-progress", action="store_true", help="do not show progress while reading")
+    parser.add_argument("--no-cache", action="store_true", help="read the trace itself, and keep nothing of it")
     add_debug_option(parser)
 
 
@@ -130,12 +135,20 @@ def add_debug_option(parser: argparse.ArgumentParser) -> None:
 
 
 def load_traces(options: argparse.Namespace) -> Timeline:
-    """Read the traces the user gave, showing progress on a terminal."""
+    """Read the traces the user gave, or open them from the cache, showing progress on a terminal."""
+    from traceview.cache import user_cache
     from traceview.cli.progress import Progress
     from traceview.loading import load
 
+    cache = None if options.no_cache else user_cache(_note)
     with Progress(sys.stderr, show=not options.no_progress) as progress:
-        return load(options.traces, strict=options.strict, progress=progress)
+        return load(options.traces, strict=options.strict, progress=progress, cache=cache or False)
+
+
+def _note(text: str) -> None:
+    from traceview.render.names import plain
+
+    print(f"traceview: note: {plain(text)}.", file=sys.stderr)
 
 
 def positive(text: str) -> int:

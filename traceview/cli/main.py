@@ -31,6 +31,8 @@ COMMANDS: Final = (
     "gaps",
     "recompiles",
     "transfers",
+    "convert",
+    "cache",
     "rule",
     "rules",
     "samples",

@@ -1,0 +1,128 @@
+"""What a load depends on, as one short key: the content of its traces, what lies beside them, and the code that reads."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from traceview import __version__, schema, timeline_file
+
+if TYPE_CHECKING:
+    from traceview.formats import Format
+    from traceview.sources import Found, Source
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What the file system says of a trace; as long as it says the same, the content is the same."""
+
+    path: Path
+    files: tuple[tuple[str, int, int, int, int, int], ...]
+
+    @classmethod
+    def of(cls, source: Source) -> Stamp:
+        root = source.path.resolve()
+        paths = sorted(path for path in root.rglob("*") if path.is_file()) if root.is_dir() else [root]
+        files = []
+        for path in paths:
+            try:
+                status = path.stat()
+            except OSError:
+                files.append((str(path.relative_to(root)), -1, 0, 0, 0, 0))
+                continue
+            name = path.relative_to(root).as_posix() if path != root else ""
+            times = (status.st_mtime_ns, status.st_ctime_ns)
+            files.append((name, status.st_size, *times, status.st_ino, status.st_dev))
+        return cls(root, tuple(files))
+
+    @property
+    def bytes(self) -> int:
+        return sum(max(file[1], 0) for file in self.files)
+
+    @property
+    def newest_ns(self) -> int:
+        return max((max(file[2], file[3]) for file in self.files), default=0)
+
+    def as_json(self) -> list[list[str | int]]:
+        return [list(file) for file in self.files]
+
+
+class Hashing:
+    """Digests of the content of traces, made beside the reading of them."""
+
+    def __init__(self, stamps: list[Stamp]) -> None:
+        self._stamps = stamps
+        self._digests: list[str | None] = []
+        self._stopped = False
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        for stamp in self._stamps:
+            self._digests.append(self._of(stamp))
+
+    def _of(self, stamp: Stamp) -> str | None:
+        whole = hashlib.sha256()
+        try:
+            for name, size, *_ in stamp.files:
+                whole.update(f"{len(name)}:{name}:{size}:".encode())
+                with open(stamp.path / name if name else stamp.path, "rb") as file:
+                    while block := file.read(1 << 20):
+                        if self._stopped:
+                            return None
+                        whole.update(block)
+        except OSError:
+            return None
+        return whole.hexdigest()
+
+    def stop(self) -> None:
+        self._stopped = True
+
+    def result(self) -> list[str | None]:
+        self._thread.join()
+        return self._digests
+
+
+def load_key(found: Found, digests: list[str]) -> str:
+    """Everything that the timeline depends on."""
+    traces = [
+        (source.path.name, source.format.name, source.named, digest)
+        for source, digest in zip(found.traces, digests, strict=True)
+    ]
+    beside = [[(str(path), why) for path, why in part] for part in (found.others, found.unreadable, found.left_out)]
+    formats = {source.format.name: _code_of(source.format) for source in found.traces}
+    versions = (__version__, pl.__version__, schema.SCHEMA_VERSION, timeline_file.VERSION)
+    text = json.dumps([traces, beside, formats, _own_code(), versions])
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def _own_code() -> list[tuple[str, int, int]]:
+    here = Path(__file__).parent
+    return [*_files(here), *_files(here / "knowledge")]
+
+
+def _code_of(known: Format) -> list[tuple[str, int, int]]:
+    """The files of a parser: its version, whoever wrote it and however it is installed."""
+    module = sys.modules.get(type(known).__module__)
+    path = getattr(module, "__file__", None)
+    if path is None:
+        return []
+    if os.path.basename(path) == "__init__.py":
+        return _files(Path(path).parent)
+    status = os.stat(path)
+    return [(os.path.basename(path), status.st_size, status.st_mtime_ns)]
+
+
+def _files(folder: Path) -> list[tuple[str, int, int]]:
+    """The files of a folder of code, by name, size and time."""
+    with os.scandir(folder) as entries:
+        found = [(entry.name, entry.stat()) for entry in entries if entry.is_file()]
+    return sorted((name, status.st_size, status.st_mtime_ns) for name, status in found)

@@ -1,0 +1,1 @@
+"""Ways out: a timeline as a file that other programs read."""
