@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from traceview import nesting, pairing, schema
+from traceview import pairing, schema
+from traceview.host_tree import host_tree
 from traceview.quantities import percent
 from traceview.timeline import Count, Note, Timeline, Trust
 
@@ -43,7 +44,7 @@ def link(timeline: Timeline) -> Timeline:
         timeline: As a parser built it. Linking twice changes nothing.
     """
     events = timeline.events
-    parent_id, op_of_host = _host_tree(events)
+    parent_id, op_of_host = host_tree(events)
     launch_id, reused = _launches(events)
     op_id = op_of_host.copy()
     launched = np.flatnonzero(launch_id >= 0)
@@ -107,72 +108,6 @@ def _named(events: pl.DataFrame, pattern: str) -> pl.Expr:
 def _nullable_id(name: str, ids: NDArray[np.int32]) -> pl.Series:
     known = pl.Series(name, ids.view(np.uint32))
     return known.set(pl.Series(ids < 0), None)
-
-
-def _host_tree(events: pl.DataFrame) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Parent of each host row and the innermost op around it (itself if it is one); -1 where there is none."""
-    host = np.flatnonzero(events["thread"].is_not_null().to_numpy()).astype(np.int32)
-    if not len(host):
-        return np.full(events.height, -1, np.int32), np.full(events.height, -1, np.int32)
-    threads = events["thread"].gather(pl.Series(host)).to_numpy()
-    # In the order of threads from the start, so that no column is copied twice.
-    host = host[nesting.thread_order(threads)]
-    threads = np.sort(threads)
-    starts, ends = events["start_ns"].to_numpy()[host], events["dur_ns"].to_numpy()[host]
-    ends += starts
-    parent = nesting.parents(starts, ends, threads)
-    is_op = _is_kind(events, "op")[host]
-    outliving = nesting.outliving(starts, ends, threads, parent, _is_kind(events, "annotation")[host])
-    if len(outliving):
-        asks = ~_is_kind(events, "python")[host]
-        inside, op_of_inside = _ops_through(outliving, starts, ends, threads, parent, is_op, asks)
-    del starts, ends, threads
-    op = nesting.nearest_marked(parent, is_op)
-    if len(outliving):
-        op[inside] = op_of_inside
-    parent_id = np.full(events.height, -1, np.int32)
-    op_id = np.full(events.height, -1, np.int32)
-    for ids, target in ((parent_id, parent), (op_id, op)):
-        known = target >= 0
-        ids[host[known]] = host[target[known]]
-    return parent_id, op_id
-
-
-def _ops_through(
-    outliving: NDArray[np.int32],
-    starts: NDArray[np.int64],
-    ends: NDArray[np.int64],
-    threads: NDArray[np.uint32],
-    parent: NDArray[np.int32],
-    is_op: NDArray[np.bool_],
-    asks: NDArray[np.bool_],
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """The events that some ranges stand between and an op, and the op around each as if the ranges were not there.
-
-    A range that outlives the event it started in (NVTX start/end, asynchronous marks) stands in the tree between that
-    event and what runs in both. Which op asked for work must not depend on such ranges.
-
-    Args:
-        outliving: The ranges.
-        starts: Start of each event of the tree, ns.
-        ends: End of each.
-        threads: Thread of each.
-        parent: Parent of each.
-        is_op: Which are ops.
-        asks: Of which the op is wanted; frames of Python stacks, most of all events, launch nothing themselves.
-    """
-    is_range = np.zeros(len(parent), np.bool_)
-    is_range[outliving] = True
-    nearest = nesting.nearest_marked(parent, is_op | is_range)
-    hidden = asks & ~is_range & (nearest >= 0)
-    hidden[hidden] = is_range[nearest[hidden]]
-    del nearest
-    inside = np.flatnonzero(hidden).astype(np.int32)
-    # Ops are all that is looked for, and only those of the same threads can be around.
-    rows = np.flatnonzero(hidden | (is_op & np.isin(threads, threads[inside]))).astype(np.int32)
-    op = nesting.nearest_marked(nesting.parents(starts[rows], ends[rows], threads[rows]), is_op[rows])
-    of_inside = op[np.searchsorted(rows, inside)]
-    return inside, np.where(of_inside >= 0, rows[of_inside], np.int32(nesting.NO_PARENT))
 
 
 def _launches(events: pl.DataFrame) -> tuple[NDArray[np.int32], int]:
