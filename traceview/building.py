@@ -56,24 +56,44 @@ class Details(Mapping[str, pl.DataFrame]):
     def __init__(self, by_row: Mapping[str, pl.DataFrame], event_of_row: NDArray[np.uint32]) -> None:
         self._by_row = by_row
         self._event_of_row = event_of_row
+        self._asked: set[str] = set()
         self._ready: dict[str, pl.DataFrame] = {}
 
     def __getitem__(self, key: str) -> pl.DataFrame:
-        if key not in self._ready:
-            frame = self._by_row[key]
-            ids = self._event_of_row[frame["row"].to_numpy()]
-            self._ready[key] = (
-                pl.DataFrame({"id": ids, "value": _as_detail(frame["value"])})
-                .filter(pl.col("id") != NOT_AN_EVENT)
-                .sort("id")
-            )
-        return self._ready[key]
+        if key in self._ready:
+            return self._ready[key]
+        frame = self.in_any_order(key)
+        ids = frame["id"].to_numpy()
+        if (ids[1:] < ids[:-1]).any():
+            frame = frame[np.argsort(ids, kind="stable")]
+        # What is asked for once, as by the loader, is not kept: it can be as large as the column of a timeline.
+        if key in self._asked:
+            self._ready[key] = frame
+        self._asked.add(key)
+        return frame
+
+    def in_any_order(self, key: str) -> pl.DataFrame:
+        """The same without the order, in less memory."""
+        if key in self._ready:
+            return self._ready[key]
+        frame = self._by_row[key]
+        ids = taken(self._event_of_row, frame["row"].to_numpy())
+        values = frame["value"]
+        is_event = ids != NOT_AN_EVENT
+        if not is_event.all():
+            ids, values = ids[is_event], values.filter(pl.Series(is_event))
+        return pl.DataFrame([pl.Series("id", ids), _as_detail(values).alias("value")])
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._by_row)
 
     def __len__(self) -> int:
         return len(self._by_row)
+
+
+def in_any_order(details: Mapping[str, pl.DataFrame], key: str) -> pl.DataFrame:
+    """``details[key]`` in whatever order costs least."""
+    return details.in_any_order(key) if isinstance(details, Details) else details[key]
 
 
 def _as_detail(values: pl.Series) -> pl.Series:
@@ -191,7 +211,7 @@ def sparse_column(count: int, ids: NDArray[Any], values: NDArray[Any], dtype: pl
     return column
 
 
-def taken(values: NDArray[_Item], index: NDArray[np.unsignedinteger[Any]]) -> NDArray[_Item]:
+def taken(values: NDArray[_Item], index: NDArray[np.integer[Any]]) -> NDArray[_Item]:
     """``values[index]``. NumPy makes an index of eight bytes a row of any, so it is given little at a time."""
     out = np.empty(len(index), values.dtype)
     for begin in range(0, len(index), _AT_A_TIME):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from traceview import nesting, schema
+from traceview.building import taken
 
 if TYPE_CHECKING:
     import polars as pl
@@ -32,9 +33,9 @@ class _Host:
         hosted = events["thread"].is_not_null().arg_true()
         threads = events["thread"].gather(hosted).to_numpy()
         order = nesting.thread_order(threads)
-        self.ids: NDArray[np.int32] = hosted.to_numpy().view(np.int32)[order]
+        self.ids: NDArray[np.int32] = taken(hosted.to_numpy().view(np.int32), order)
         few = int(threads.max(initial=0)) < 1 << 16
-        self.threads: NDArray[np.unsignedinteger[Any]] = (threads.astype(np.uint16) if few else threads)[order]
+        self.threads: NDArray[np.unsignedinteger[Any]] = taken(threads.astype(np.uint16) if few else threads, order)
         self.starts = _At(events["start_ns"].to_numpy(), self.ids)
         self._durations = _At(events["dur_ns"].to_numpy(), self.ids)
         self.ends = _Sum(self.starts, self._durations)
@@ -46,7 +47,7 @@ class _Host:
     def is_kind(self, kind: str) -> NDArray[np.bool_]:
         """Which places are of a kind."""
         same: NDArray[np.bool_] = self._kinds == schema.KINDS.index(kind)
-        return same[self.ids]
+        return taken(same, self.ids)
 
 
 class _At:
@@ -77,13 +78,11 @@ def host_tree(events: pl.DataFrame) -> tuple[NDArray[np.int32], NDArray[np.int32
     Args:
         events: In the order of :data:`traceview.schema.EVENTS`.
     """
-    parent_id = np.full(events.height, nesting.NO_PARENT, np.int32)
-    op_id = np.full(events.height, nesting.NO_PARENT, np.int32)
     host = _Host(events)
     if not len(host):
-        return parent_id, op_id
+        nothing = np.full(events.height, nesting.NO_PARENT, np.int32)
+        return nothing, nothing.copy()
     parent = _parents(host)
-    _set_ids(parent_id, host, parent)
     is_op = host.is_kind("op")
     outliving = nesting.outliving(host.starts, host.ends, host.threads, parent, host.is_kind("annotation"))
     through = _ops_through(outliving, host, parent, is_op) if len(outliving) else None
@@ -91,17 +90,19 @@ def host_tree(events: pl.DataFrame) -> tuple[NDArray[np.int32], NDArray[np.int32
     if through is not None:
         inside, op_of_inside = through
         op[inside] = op_of_inside
+    parent_id = _as_ids(host, parent, events.height)
     del parent
-    _set_ids(op_id, host, op)
-    return parent_id, op_id
+    return parent_id, _as_ids(host, op, events.height)
 
 
-def _set_ids(ids: NDArray[np.int32], host: _Host, places: NDArray[np.int32]) -> None:
-    """Give each host event the id of the event at its place, where there is one."""
+def _as_ids(host: _Host, places: NDArray[np.int32], count: int) -> NDArray[np.int32]:
+    """For each event the id of the event at its place, where there is one."""
+    ids = np.full(count, nesting.NO_PARENT, np.int32)
     for begin in range(0, len(places), _STRETCH):
         part = places[begin : begin + _STRETCH]
         known = part >= 0
         ids[host.ids[begin : begin + _STRETCH][known]] = host.ids[part[known]]
+    return ids
 
 
 def _parents(host: _Host) -> NDArray[np.int32]:

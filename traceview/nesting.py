@@ -188,7 +188,7 @@ def nearest_marked(parent: NDArray[np.int32], marked: NDArray[np.bool_]) -> NDAr
         parent: As :func:`parents` returns it.
         marked: Which events count.
     """
-    target = np.where(marked, np.arange(len(parent), dtype=np.int32), parent).astype(np.int32, copy=False)
+    target = parent.astype(np.int32)
     # Parents come before their children, so all before a stretch is settled when the stretch is looked at.
     ordered = True
     for begin in range(0, len(target), _STRETCH):
@@ -197,6 +197,7 @@ def nearest_marked(parent: NDArray[np.int32], marked: NDArray[np.bool_]) -> NDAr
     width = _STRETCH if ordered else max(len(target), 1)
     for begin in range(0, len(target), width):
         stretch = target[begin : begin + width]
+        np.copyto(stretch, np.arange(begin, begin + len(stretch), dtype=np.int32), where=marked[begin : begin + width])
         moving = np.flatnonzero(~marked[begin : begin + width] & (stretch >= 0))
         while len(moving):
             at = stretch[moving]
