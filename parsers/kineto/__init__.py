@@ -48,9 +48,9 @@ class KinetoFormat:
         from traceview.parsers.kineto.mapping import to_timeline
         from traceview.parsers.kineto.reader import read
 
+        holder = [read(path, progress=progress)]
+        release_free()
         with large_blocks_apart():
-            holder = [read(path, progress=progress)]
-            release_free()
             # The mapping must hold the only reference, so that it can let go of what it has used.
             timeline = to_timeline(holder.pop(), path, run=run)
         release_free()

@@ -131,17 +131,17 @@ class PackedRows:
 
     def __init__(self) -> None:
         self._last = 0
-        self._steps = PackedColumn(np.int64, -1 << 63)
+        self._steps = PackedColumn(np.uint32, 0xFFFFFFFF)
 
     def append(self, rows: NDArray[Any]) -> None:
         """Add row numbers, at least one."""
-        steps = np.empty(len(rows), np.int64)
+        steps = np.empty(len(rows), np.uint32)
         steps[0] = int(rows[0]) - self._last
-        np.subtract(rows[1:], rows[:-1], out=steps[1:], dtype=np.int64)
+        np.subtract(rows[1:], rows[:-1], out=steps[1:], casting="unsafe")
         self._last = int(rows[-1])
         self._steps.append(steps)
 
     def take(self) -> NDArray[np.uint32]:
         """All row numbers."""
-        rows: NDArray[np.uint32] = np.cumsum(self._steps.take(), dtype=np.uint32)
-        return rows
+        steps: NDArray[np.uint32] = self._steps.take()
+        return np.cumsum(steps, out=steps)
