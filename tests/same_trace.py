@@ -35,7 +35,7 @@ def contents(trace: RawTrace) -> dict[str, Any]:
         "counts": {kind: count.n for kind, count in trace.counts.items()},
         "truncated": trace.truncated,
         "damage": trace.damage,
-        "schema": trace.events.schema,
+        "schema": trace.events.frame().schema,
         "int_schema": [frame.schema for frame in trace.int_args.values()][:1],
     }
 

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from traceview import nesting, pairing, schema
+from traceview import pairing, schema
+from traceview.building import in_any_order, sparse_column, taken
+from traceview.host_tree import host_tree
 from traceview.quantities import percent
 from traceview.timeline import Count, Note, Timeline, Trust
 
@@ -43,15 +45,16 @@ def link(timeline: Timeline) -> Timeline:
         timeline: As a parser built it. Linking twice changes nothing.
     """
     events = timeline.events
-    parent_id, op_of_host = _host_tree(events)
-    launch_id, reused = _launches(events)
-    op_id = op_of_host.copy()
-    launched = np.flatnonzero(launch_id >= 0)
-    op_id[launched] = op_of_host[launch_id[launched]]
+    ids, op_id = host_tree(events)
+    # Each array is let go as soon as its column exists.
+    parents = _nullable_id("parent_id", ids)
+    ids, reused = _launches(events)
+    launched = np.flatnonzero(ids >= 0).astype(np.uint32)
+    op_id[launched] = op_id[ids[launched]]
+    launches = _nullable_id("launch_id", ids)
+    del ids, launched
     by_external_id = _fill_by_external_id(timeline, op_id)
-    linked = events.with_columns(
-        _nullable_id("parent_id", parent_id), _nullable_id("launch_id", launch_id), _nullable_id("op_id", op_id)
-    )
+    linked = events.with_columns(parents, launches, _nullable_id("op_id", op_id))
     report = timeline.report
     if reused:
         report = report.with_counts(correlation_reused=Count(reused))
@@ -105,74 +108,11 @@ def _named(events: pl.DataFrame, pattern: str) -> pl.Expr:
 
 
 def _nullable_id(name: str, ids: NDArray[np.int32]) -> pl.Series:
-    known = pl.Series(name, ids.view(np.uint32))
-    return known.set(pl.Series(ids < 0), None)
-
-
-def _host_tree(events: pl.DataFrame) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Parent of each host row and the innermost op around it (itself if it is one); -1 where there is none."""
-    host = np.flatnonzero(events["thread"].is_not_null().to_numpy()).astype(np.int32)
-    if not len(host):
-        return np.full(events.height, -1, np.int32), np.full(events.height, -1, np.int32)
-    threads = events["thread"].gather(pl.Series(host)).to_numpy()
-    # In the order of threads from the start, so that no column is copied twice.
-    host = host[nesting.thread_order(threads)]
-    threads = np.sort(threads)
-    starts, ends = events["start_ns"].to_numpy()[host], events["dur_ns"].to_numpy()[host]
-    ends += starts
-    parent = nesting.parents(starts, ends, threads)
-    is_op = _is_kind(events, "op")[host]
-    outliving = nesting.outliving(starts, ends, threads, parent, _is_kind(events, "annotation")[host])
-    if len(outliving):
-        asks = ~_is_kind(events, "python")[host]
-        inside, op_of_inside = _ops_through(outliving, starts, ends, threads, parent, is_op, asks)
-    del starts, ends, threads
-    op = nesting.nearest_marked(parent, is_op)
-    if len(outliving):
-        op[inside] = op_of_inside
-    parent_id = np.full(events.height, -1, np.int32)
-    op_id = np.full(events.height, -1, np.int32)
-    for ids, target in ((parent_id, parent), (op_id, op)):
-        known = target >= 0
-        ids[host[known]] = host[target[known]]
-    return parent_id, op_id
-
-
-def _ops_through(
-    outliving: NDArray[np.int32],
-    starts: NDArray[np.int64],
-    ends: NDArray[np.int64],
-    threads: NDArray[np.uint32],
-    parent: NDArray[np.int32],
-    is_op: NDArray[np.bool_],
-    asks: NDArray[np.bool_],
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """The events that some ranges stand between and an op, and the op around each as if the ranges were not there.
-
-    A range that outlives the event it started in (NVTX start/end, asynchronous marks) stands in the tree between that
-    event and what runs in both. Which op asked for work must not depend on such ranges.
-
-    Args:
-        outliving: The ranges.
-        starts: Start of each event of the tree, ns.
-        ends: End of each.
-        threads: Thread of each.
-        parent: Parent of each.
-        is_op: Which are ops.
-        asks: Of which the op is wanted; frames of Python stacks, most of all events, launch nothing themselves.
-    """
-    is_range = np.zeros(len(parent), np.bool_)
-    is_range[outliving] = True
-    nearest = nesting.nearest_marked(parent, is_op | is_range)
-    hidden = asks & ~is_range & (nearest >= 0)
-    hidden[hidden] = is_range[nearest[hidden]]
-    del nearest
-    inside = np.flatnonzero(hidden).astype(np.int32)
-    # Ops are all that is looked for, and only those of the same threads can be around.
-    rows = np.flatnonzero(hidden | (is_op & np.isin(threads, threads[inside]))).astype(np.int32)
-    op = nesting.nearest_marked(nesting.parents(starts[rows], ends[rows], threads[rows]), is_op[rows])
-    of_inside = op[np.searchsorted(rows, inside)]
-    return inside, np.where(of_inside >= 0, rows[of_inside], np.int32(nesting.NO_PARENT))
+    known = ids >= 0
+    if known.all():
+        return pl.Series(name, ids.view(np.uint32))
+    at = np.flatnonzero(known).astype(np.uint32)
+    return sparse_column(len(ids), at, ids[known].view(np.uint32), pl.UInt32).alias(name)
 
 
 def _launches(events: pl.DataFrame) -> tuple[NDArray[np.int32], int]:
@@ -210,7 +150,10 @@ def _launches(events: pl.DataFrame) -> tuple[NDArray[np.int32], int]:
 
 def _is_kind(events: pl.DataFrame, *kinds: str) -> NDArray[np.bool_]:
     codes = events["kind"].to_physical().to_numpy()
-    return np.isin(codes, [schema.KINDS.index(kind) for kind in kinds])
+    found = np.zeros(len(codes), np.bool_)
+    for kind in kinds:
+        found |= codes == schema.KINDS.index(kind)
+    return found
 
 
 def _taken(column: pl.Series, rows: NDArray[np.int32]) -> NDArray[np.int64]:
@@ -226,22 +169,30 @@ def _fill_by_external_id(timeline: Timeline, op_id: NDArray[np.int32]) -> int:
     """
     events = timeline.events
     names = [key for key in ("External id", "external id") if key in timeline.details]
-    wanted = (op_id < 0) & events["device"].is_not_null().to_numpy() & _is_kind(events, *schema.BUSY_KINDS)
+    owned = events["process"].is_not_null().to_numpy()
+    wanted = (op_id < 0) & owned & events["device"].is_not_null().to_numpy() & _is_kind(events, *schema.BUSY_KINDS)
     if not names or not wanted.any():
         return 0
-    stamps = [timeline.details[name] for name in names]
-    rows = np.concatenate([frame["id"].to_numpy() for frame in stamps])
-    values = np.concatenate([frame["value"].to_numpy() for frame in stamps])
-    owned = events["process"].is_not_null().to_numpy()[rows]
-    is_op = owned & _is_kind(events, "op")[rows] & (values > 0)
-    is_wanted = owned & wanted[rows]
-    ops, open_rows = rows[is_op].astype(np.int32), rows[is_wanted].astype(np.int32)
+    is_op = _is_kind(events, "op") & owned
+    op_stamps, open_stamps = [], []
+    for name in names:
+        frame = in_any_order(timeline.details, name)
+        rows, values = frame["id"].to_numpy(), frame["value"].to_numpy()
+        del frame
+        for chosen, stamps in ((is_op, op_stamps), (wanted, open_stamps)):
+            stamped = taken(chosen, rows)
+            if chosen is is_op:
+                stamped &= values > 0
+            stamps.append((rows[stamped].astype(np.int32), values[stamped]))
+        del rows, values
+    ops, op_values = (np.concatenate(parts) for parts in zip(*op_stamps, strict=True))
+    open_rows, open_values = (np.concatenate(parts) for parts in zip(*open_stamps, strict=True))
     if not len(ops) or not len(open_rows):
         return 0
     op_keys, open_keys = pairing.keys(
         [
-            (_taken(events["process"], ops), values[is_op]),
-            (_taken(events["process"], open_rows), values[is_wanted]),
+            (_taken(events["process"], ops), op_values),
+            (_taken(events["process"], open_rows), open_values),
         ]
     )
     order = np.argsort(op_keys, kind="stable")

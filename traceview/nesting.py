@@ -6,7 +6,7 @@ annotation) is not its child, but nothing is dropped for that: it simply hangs o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 
@@ -21,7 +21,7 @@ driver calls are stamped by another clock than ops, so a true child can seem to 
 
 
 def parents(
-    starts: NDArray[np.int64], ends: NDArray[np.int64], threads: NDArray[np.uint32], *, overhang_ns: int = OVERHANG_NS
+    starts: NDArray[np.int64], ends: NDArray[np.int64], threads: NDArray[np.unsignedinteger[Any]], *, overhang_ns: int = OVERHANG_NS
 ) -> NDArray[np.int32]:
     """Index of the directly enclosing event of each event, or :data:`NO_PARENT`.
 
@@ -45,7 +45,7 @@ def parents(
 
 
 def _parents_by_thread(
-    starts: NDArray[np.int64], ends: NDArray[np.int64], threads: NDArray[np.uint32], overhang_ns: int
+    starts: NDArray[np.int64], ends: NDArray[np.int64], threads: NDArray[np.unsignedinteger[Any]], overhang_ns: int
 ) -> NDArray[np.int32]:
     """The same for events thread by thread.
 
@@ -87,7 +87,7 @@ _CLIMBS: Final = 8
 
 
 def _tree(
-    starts: NDArray[np.int64], ends: NDArray[np.int64], threads: NDArray[np.uint32], overhang_ns: int
+    starts: NDArray[np.int64], ends: NDArray[np.int64], threads: NDArray[np.unsignedinteger[Any]], overhang_ns: int
 ) -> NDArray[np.int32]:
     """Parents among events thread by thread, all of which may enclose others."""
     count = len(threads)
@@ -110,10 +110,18 @@ def _tree(
     return parent
 
 
+class ByPlace(Protocol):
+    """A column that gives its values at some places."""
+
+    def __getitem__(self, places: NDArray[np.int32], /) -> NDArray[np.int64]:
+        """The values."""
+        ...
+
+
 def outliving(
-    starts: NDArray[np.int64],
-    ends: NDArray[np.int64],
-    threads: NDArray[np.uint32],
+    starts: ByPlace,
+    ends: ByPlace,
+    threads: NDArray[np.unsignedinteger[Any]],
     parent: NDArray[np.int32],
     asked: NDArray[np.bool_],
 ) -> NDArray[np.int32]:
@@ -145,14 +153,32 @@ def outliving(
     return np.sort(np.concatenate(found))
 
 
-def thread_order(threads: NDArray[np.uint32]) -> NDArray[np.int32]:
+def thread_order(threads: NDArray[np.unsignedinteger[Any]]) -> NDArray[np.int32]:
     """The order that puts events thread by thread and keeps their order within each.
 
     Row numbers have 32 bits: large traces are held by memory before they are held by time.
     """
-    if int(threads.max(initial=0)) < 1 << 16:
-        return np.argsort(threads.astype(np.uint16), kind="stable").astype(np.int32)  # 16 bits: a radix sort
-    return np.argsort(threads, kind="stable").astype(np.int32)
+    highest = int(threads.max(initial=0))
+    if highest >= 1 << 16:
+        return np.argsort(threads, kind="stable").astype(np.int32)
+    # A stretch at a time, each sorted by a radix sort and its threads put behind what came before of them.
+    counts = np.zeros(highest + 1, np.int64)
+    for begin in range(0, len(threads), _STRETCH):
+        counts += np.bincount(threads[begin : begin + _STRETCH], minlength=highest + 1)
+    filled = np.cumsum(counts) - counts
+    order = np.empty(len(threads), np.int32)
+    for begin in range(0, len(threads), _STRETCH):
+        part = threads[begin : begin + _STRETCH].astype(np.uint16)
+        inner = np.argsort(part, kind="stable")
+        part = part[inner]
+        here = np.bincount(part, minlength=highest + 1)
+        before = np.cumsum(here) - here
+        order[(filled - before)[part] + np.arange(len(part))] = inner + begin
+        filled += here
+    return order
+
+
+_STRETCH: Final = 1 << 16
 
 
 def nearest_marked(parent: NDArray[np.int32], marked: NDArray[np.bool_]) -> NDArray[np.int32]:
@@ -162,13 +188,24 @@ def nearest_marked(parent: NDArray[np.int32], marked: NDArray[np.bool_]) -> NDAr
         parent: As :func:`parents` returns it.
         marked: Which events count.
     """
-    # One extra slot stands for "no such ancestor" so that it can be pointed to; index -1 reaches it.
-    here = np.arange(len(parent) + 1, dtype=np.int32)
-    here[-1] = NO_PARENT
-    target = np.where(np.append(marked, True), here, np.append(parent, np.int32(NO_PARENT)))
-    settled = np.append(marked, True)
-    while True:
-        moving = np.flatnonzero(~settled[target])
-        if not len(moving):
-            return target[:-1]
-        target[moving] = target[target[moving]]
+    target = parent.astype(np.int32)
+    # Parents come before their children, so all before a stretch is settled when the stretch is looked at.
+    ordered = True
+    for begin in range(0, len(target), _STRETCH):
+        part = parent[begin : begin + _STRETCH]
+        ordered &= bool((part < np.arange(begin, begin + len(part))).all())
+    width = _STRETCH if ordered else max(len(target), 1)
+    for begin in range(0, len(target), width):
+        stretch = target[begin : begin + width]
+        np.copyto(stretch, np.arange(begin, begin + len(stretch), dtype=np.int32), where=marked[begin : begin + width])
+        moving = np.flatnonzero(~marked[begin : begin + width] & (stretch >= 0))
+        while len(moving):
+            at = stretch[moving]
+            settled = marked[at]
+            settled |= at < begin
+            ahead = target[at[at < begin]]
+            stretch[moving[at < begin]] = ahead
+            moving, at = moving[~settled], at[~settled]
+            stretch[moving] = target[at]
+            moving = moving[stretch[moving] >= 0]
+    return target

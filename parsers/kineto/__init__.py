@@ -48,12 +48,10 @@ class KinetoFormat:
         from traceview.parsers.kineto.mapping import to_timeline
         from traceview.parsers.kineto.reader import read
 
-        raw = read(path, progress=progress)
+        holder = [read(path, progress=progress)]
         release_free()
-        # The mapping must hold the only reference, so that it can let go of columns one by one.
-        holder = [raw]
-        del raw
         with large_blocks_apart():
+            # The mapping must hold the only reference, so that it can let go of what it has used.
             timeline = to_timeline(holder.pop(), path, run=run)
         release_free()
         return timeline

@@ -244,7 +244,7 @@ static int decimal_ns(const uint8_t *p, size_t length, int64_t *value) {
     size_t whole_length = dot ? (size_t)(dot - p) : length;
     size_t places = dot ? length - whole_length - 1 : 0;
     int64_t units, part = 0;
-    if (!length || p[0] == '-' || whole_length > 15 || !whole(p, whole_length, &units)) return 0;
+    if (!length || p[0] == '-' || whole_length > 16 || !whole(p, whole_length, &units)) return 0;
     if (units >= 9000000000000000 || (dot && (places < 1 || places > 7))) return 0;
     int64_t scale = 1;
     for (size_t i = 0; i < places; i++) {

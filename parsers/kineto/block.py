@@ -10,7 +10,8 @@ import numpy as np
 from .columns import Columns, Knowledge, read_columns
 from .fastscan import scan_block
 from .numbers import PAD
-from .pieces import NULL, NULL_CODE, NUMBER_COLUMNS, TEXT_COLUMNS, Piece, Rows, interleave
+from .pieces import NUMBER_COLUMNS, TEXT_COLUMNS, Piece, Rows, interleave
+from .raw import NULL, NULL_CODE
 from .salvage import read_stretch
 from .structure import OddBlockError, Structure, find_structure
 from .tally import Tally

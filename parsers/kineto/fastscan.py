@@ -14,8 +14,8 @@ import numpy as np
 import polars as pl
 
 from .numbers import PAD
-from .pieces import NULL_CODE, Piece, codes_of
-from .raw import INT_ARGS
+from .pieces import Piece, codes_of
+from .raw import INT_ARGS, NULL_CODE
 from .values import decode_string
 
 _scan: ModuleType | None

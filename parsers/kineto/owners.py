@@ -7,27 +7,31 @@ are several, and the process of a device is found from the launches it answers.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from traceview import schema
-from traceview.building import NO_KEY, key_series
+from traceview.building import NO_KEY, NOT_AN_EVENT, key_series, sparse_column, taken
 from traceview.parsers.kineto.about import whole_number
-from traceview.parsers.kineto.raw import LABEL_BASE
+from traceview.parsers.kineto.raw import LABEL_BASE, NULL
 from traceview.timeline import Count, Note, Trust
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from traceview.parsers.kineto.kinds import TextColumn
     from traceview.parsers.kineto.raw import RawTrace
 
-NULL: Final = np.iinfo(np.int64).min
-"""Stands for a missing integer while columns are arrays."""
-
 _LAUNCH_FLOWS: Final = ("ac2g", "async_gpu", "async")
+_LAUNCHING: Final = re.compile("(?i)runtime|driver")
+"""Categories of host calls."""
+
+_AT_A_TIME: Final = 1 << 16
+
 _MAX_LABEL: Final = 1 << 40
 
 
@@ -50,57 +54,109 @@ class Owners:
     notes: tuple[Note, ...] = ()
 
 
-def find_owners(raw: RawTrace, rows: NDArray[np.uint32], on_device: NDArray[np.bool_], *, run: int) -> Owners:
-    """Work out the owner of each kept row.
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows of the file that are events.
+
+    Attributes:
+        of_event: The row of each event.
+        event_of: The event of each row, or :data:`~traceview.building.NOT_AN_EVENT`.
+        on_device: For each event, whether it lies on a device.
+    """
+
+    of_event: NDArray[np.uint32]
+    event_of: NDArray[np.uint32]
+    on_device: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.of_event)
+
+
+class SparseInts(NamedTuple):
+    """Events that hold a number, and the number of each."""
+
+    ids: NDArray[np.uint32]
+    values: NDArray[np.int64]
+
+    def at(self, events: NDArray[np.intp]) -> NDArray[np.int64]:
+        """The number of each of some events, given in ascending order; :data:`NULL` where there is none."""
+        values = np.full(len(events), NULL, np.int64)
+        if len(events):
+            place = np.minimum(np.searchsorted(events, self.ids), len(events) - 1)
+            known = events[place] == self.ids
+            values[place[known]] = self.values[known]
+        return values
+
+
+class _Coded(NamedTuple):
+    """A column of few different numbers: these in ascending order, and for each event the index of its own."""
+
+    numbers: NDArray[np.int64]
+    codes: NDArray[np.unsignedinteger[Any]]
+
+
+def find_owners(raw: RawTrace, rows: Rows, cat: TextColumn, ph: TextColumn, *, run: int) -> Owners:
+    """Work out the owner of each event.
 
     Args:
         raw: The file.
-        rows: The rows that become events, ascending.
-        on_device: For each of them, whether it lies on a device.
+        rows: The rows that become events.
+        cat: Column ``cat`` of the file.
+        ph: Column ``ph`` of the file.
         run: Index of the file in this load.
     """
-    pid = raw.events["pid"].fill_null(NULL).to_numpy()[rows]
-    tid = raw.events["tid"].fill_null(NULL).to_numpy()[rows]
-    correlation = int_arg(raw, "correlation", rows)
-    correlation[correlation == 0] = NULL  # CUPTI's "none"
+    on_device = rows.on_device
+    device_ids = np.flatnonzero(on_device)
+    pid, tid = (_coded(taken(raw.events.array(name), rows.of_event)) for name in ("pid", "tid"))
+    correlation = int_arg(raw, "correlation", rows.event_of)
+    some = correlation.values != 0  # CUPTI's "none"
+    correlation = SparseInts(correlation.ids[some], correlation.values[some])
     counts: dict[str, Count] = {}
-    filled = _fill_from_flows(raw, rows, on_device, pid, tid, correlation)
-    if filled:
-        counts["correlation-from-flow"] = Count(filled)
+    from_flows = _from_flows(raw, rows, cat, ph, pid, tid, correlation)
+    if len(from_flows.ids):
+        counts["correlation-from-flow"] = Count(len(from_flows.ids))
+        correlation = SparseInts(*(np.concatenate(both) for both in zip(correlation, from_flows, strict=True)))
 
     # Rows of the recording itself ("Spans", "Traces", pid -1) belong to no process and no thread.
-    host = ~on_device & (pid >= 0)
-    host_pids, process_of_host = _distinct(pid[host])
-    device_pid = pid[on_device]
-    owner, notes = _device_process(raw, rows, on_device, host, device_pid, process_of_host, correlation, len(host_pids))
+    host = ~on_device & taken(pid.numbers >= 0, pid.codes)
+    host_codes = pid.codes[host]
+    used = pl.Series(host_codes).unique().sort().to_numpy()
+    host_pids = pid.numbers[used]
+    process_of_pid = np.zeros(len(pid.numbers), np.uint32)
+    process_of_pid[used] = np.arange(len(used), dtype=np.uint32)
+    process_of_host = taken(process_of_pid, host_codes)
+    device_pid = pid.numbers[pid.codes[device_ids]]
+    device_tid = tid.numbers[tid.codes[device_ids]]
+    del pid, host_codes
+    owner, notes = _device_process(raw, rows, host, device_pid, process_of_host, correlation, len(host_pids))
     process = np.full(len(rows), NO_KEY, np.uint32)
     process[host] = process_of_host
-    process[on_device] = owner
-    thread_pairs, thread_of_host = _distinct_pairs(process_of_host, tid[host])
+    process[device_ids] = owner
+    thread_pairs, thread_of_host = _distinct_pairs(process_of_host, _Coded(tid.numbers, tid.codes[host]))
+    del process_of_host, tid
     thread = np.full(len(rows), NO_KEY, np.uint32)
     thread[host] = thread_of_host
+    del host, thread_of_host
 
-    ordinal = int_arg(raw, "device", rows[on_device])
+    ordinal = int_arg(raw, "device", rows.event_of).at(device_ids)
     ordinal = np.where(ordinal < 0, device_pid, ordinal)
     # Two ranks in one file both have a device 0: with several processes a device is (process, ordinal).
-    device_pairs, device_of_row = _distinct_pairs(owner if len(host_pids) > 1 else np.zeros_like(owner), ordinal)
-    device = np.full(len(rows), NO_KEY, np.uint32)
-    device[on_device] = device_of_row
-    tid_on_device = tid[on_device]
-    del pid, tid, host
-    stream = np.full(len(rows), NULL, np.int64)
-    recorded = int_arg(raw, "stream", rows[on_device])
-    stream[on_device] = np.where(recorded == NULL, tid_on_device, recorded)
+    device_pairs, device_of_row = _distinct_pairs(
+        owner if len(host_pids) > 1 else np.zeros_like(owner), _coded(ordinal)
+    )
+    stream = int_arg(raw, "stream", rows.event_of).at(device_ids)
+    stream = np.where(stream == NULL, device_tid, stream)
 
     names = _metadata_names(raw)
-    if not len(host_pids) and on_device.any():
+    if not len(host_pids) and len(device_ids):
         host_pids = np.array([NULL])  # device rows only: they still belong to one process, its pid unknown
+    has_stream = stream != NULL
     return Owners(
         process=key_series(process),
         thread=key_series(thread),
-        device=key_series(device),
-        stream=nullable(stream),
-        correlation=nullable(correlation),
+        device=sparse_column(len(rows), device_ids, device_of_row, pl.UInt32),
+        stream=sparse_column(len(rows), device_ids[has_stream], stream[has_stream], pl.Int64),
+        correlation=sparse_column(len(rows), correlation.ids, correlation.values, pl.Int64),
         processes=_processes(host_pids, names, raw, run),
         threads=_threads(thread_pairs, host_pids, names, raw.labels),
         ordinals=tuple(int(pair[1]) for pair in device_pairs),
@@ -109,101 +165,100 @@ def find_owners(raw: RawTrace, rows: NDArray[np.uint32], on_device: NDArray[np.b
     )
 
 
-def nullable(values: NDArray[np.int64]) -> pl.Series:
-    """Integers as a column, :data:`NULL` as null."""
-    column = pl.Series(values)
-    return column.set(column == NULL, None) if (values == NULL).any() else column
+def int_arg(raw: RawTrace, key: str, event_of_row: NDArray[np.uint32]) -> SparseInts:
+    """The events that hold an integer argument, and their values.
+
+    Args:
+        raw: The file.
+        key: Name of the argument.
+        event_of_row: As :func:`traceview.building.events_of_rows` returns it.
+    """
+    if key not in raw.int_args:
+        return SparseInts(np.empty(0, np.uint32), np.empty(0, np.int64))
+    frame = raw.int_args[key]
+    ids = taken(event_of_row, frame["row"].to_numpy())
+    is_event = ids != NOT_AN_EVENT
+    return SparseInts(ids[is_event], frame["value"].to_numpy()[is_event])
 
 
-def int_arg(raw: RawTrace, key: str, rows: NDArray[np.uint32]) -> NDArray[np.int64]:
-    """An integer argument of the kept rows, :data:`NULL` where it is absent."""
-    values = np.full(len(rows), NULL, np.int64)
-    if key in raw.int_args and len(rows):
-        frame = raw.int_args[key]
-        wanted = frame["row"].to_numpy()
-        place = np.minimum(np.searchsorted(rows, wanted), len(rows) - 1)
-        kept = rows[place] == wanted
-        values[place[kept]] = frame["value"].to_numpy()[kept]
-    return values
-
-
-def _distinct(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
-    """The distinct values in ascending order, and the index of each row's value. They are few, so no row is sorted."""
-    distinct = pl.Series(values).unique().sort().to_numpy()
-    if len(distinct) <= 1:
-        return distinct, np.zeros(len(values), np.uint32)
-    return distinct, np.searchsorted(distinct, values).astype(np.uint32)
+def _coded(values: NDArray[np.int64]) -> _Coded:
+    """The different values, and the index of each row's value. They are few, so no row is sorted."""
+    numbers = pl.Series(values).unique().sort().to_numpy()
+    kind = np.uint8 if len(numbers) <= 1 << 8 else np.uint16 if len(numbers) <= 1 << 16 else np.uint32
+    codes: NDArray[np.unsignedinteger[Any]] = np.zeros(len(values), kind)
+    if len(numbers) > 1:
+        for begin in range(0, len(values), _AT_A_TIME):
+            part = values[begin : begin + _AT_A_TIME]
+            codes[begin : begin + _AT_A_TIME] = np.searchsorted(numbers, part)
+    return _Coded(numbers, codes)
 
 
 def _distinct_pairs(
-    first: NDArray[np.uint32], second: NDArray[np.int64]
-) -> tuple[list[tuple[int, int]], NDArray[np.uint32]]:
+    first: NDArray[np.uint32], second: _Coded
+) -> tuple[list[tuple[int, int]], NDArray[np.unsignedinteger[Any]]]:
     """Distinct pairs in ascending order and the index of each row's pair."""
-    seconds, index = _distinct(second)
-    width = max(len(seconds), 1)
-    pairs, key = _distinct(first.astype(np.int64) * width + index)
-    return [(int(pair // width), int(seconds[pair % width])) for pair in pairs], key
+    width = max(len(second.numbers), 1)
+    pairs = _coded(first * np.asarray(width, np.int64) + second.codes)
+    return [(int(pair // width), int(second.numbers[pair % width])) for pair in pairs.numbers], pairs.codes
 
 
-def _fill_from_flows(
+def _from_flows(
     raw: RawTrace,
-    rows: NDArray[np.uint32],
-    on_device: NDArray[np.bool_],
-    pid: NDArray[np.int64],
-    tid: NDArray[np.int64],
-    correlation: NDArray[np.int64],
-) -> int:
-    """Where no device row carries a correlation, take the id of the launch arrow that ends at it.
+    rows: Rows,
+    cat: TextColumn,
+    ph: TextColumn,
+    pid: _Coded,
+    tid: _Coded,
+    correlation: SparseInts,
+) -> SparseInts:
+    """Where no device row carries a correlation, the id of the launch arrow that ends at it, and for calls likewise.
 
     An arrow runs from (pid, tid, time) of the call to (pid, tid, time) of the device row, with one id.
-
-    Returns:
-        How many rows got one.
     """
-    if not on_device.any() or (correlation[on_device] != NULL).any():
-        return 0
-    flows = raw.events.filter(
-        pl.col("ph").cast(pl.String).is_in(["s", "f"])
-        & pl.col("cat").cast(pl.String).is_in(list(_LAUNCH_FLOWS))
-        & pl.col("flow_id").is_not_null()
-    ).select("pid", "tid", "ts_ns", "flow_id", starts=pl.col("ph").cast(pl.String) == "s")
-    if not flows.height:
-        return 0
+    none = SparseInts(np.empty(0, np.uint32), np.empty(0, np.int64))
+    if not rows.on_device.any() or rows.on_device[correlation.ids].any():
+        return none
+    is_flow = ph.each(lambda text: int(text in ("s", "f"))) == 1
+    is_flow &= cat.each(lambda text: int(text in _LAUNCH_FLOWS)) == 1
+    if not is_flow.any():
+        return none
+    at = pl.Series(np.flatnonzero(is_flow).astype(np.uint32))
+    flows = pl.DataFrame([raw.events[name].gather(at) for name in ("ph", "pid", "tid", "ts_ns", "flow_id")])
+    flows = flows.filter(pl.col("flow_id").is_not_null()).with_columns(starts=pl.col("ph").cast(pl.String) == "s")
+    launches = taken(cat.each(lambda text: int(_LAUNCHING.search(text) is not None)) == 1, rows.of_event)
+    asks = launches | rows.on_device
+    asks[correlation.ids] = False
+    ids = np.flatnonzero(asks)
     places = pl.DataFrame(
         {
-            "index": np.arange(len(rows)),
-            "pid": pid,
-            "tid": tid,
-            "ts_ns": raw.events["ts_ns"].to_numpy()[rows],
-            "starts": ~on_device,
-            "launches": (
-                raw.events["cat"].cast(pl.String).str.contains("(?i)runtime|driver").fill_null(value=False)
-            ).to_numpy()[rows],
+            "id": ids.astype(np.uint32),
+            "pid": pid.numbers[pid.codes[ids]],
+            "tid": tid.numbers[tid.codes[ids]],
+            "ts_ns": raw.events.array("ts_ns")[rows.of_event[ids]],
+            "starts": ~rows.on_device[ids],
         }
-    ).filter(pl.col("launches") | ~pl.col("starts"))
+    )
     on = ["pid", "tid", "ts_ns", "starts"]
-    found = places.join(flows.unique(on, keep="first", maintain_order=True), on=on, how="inner")
-    found = found.filter(pl.Series(correlation[found["index"].to_numpy()] == NULL))
-    correlation[found["index"].to_numpy()] = found["flow_id"].to_numpy()
-    return found.height
+    found = places.join(flows.drop("ph").unique(on, keep="first", maintain_order=True), on=on, how="inner")
+    return SparseInts(found["id"].to_numpy(), found["flow_id"].to_numpy())
 
 
 def _device_process(
     raw: RawTrace,
-    rows: NDArray[np.uint32],
-    on_device: NDArray[np.bool_],
+    rows: Rows,
     host: NDArray[np.bool_],
     device_pid: NDArray[np.int64],
     host_process: NDArray[np.uint32],
-    correlation: NDArray[np.int64],
+    correlation: SparseInts,
     process_count: int,
 ) -> tuple[NDArray[np.uint32], list[Note]]:
     """Process of each device row. Several processes: the one whose launches best explain the row's device lane."""
     if process_count <= 1 or not len(device_pid):
         return np.zeros(len(device_pid), np.uint32), []
-    starts = raw.events["ts_ns"].to_numpy()[rows]
-    host_correlation, device_correlation = correlation[host], correlation[on_device]
-    host_start, device_start = starts[host], starts[on_device]
+    starts = taken(raw.events.array("ts_ns"), rows.of_event)
+    host_correlation = correlation.at(np.flatnonzero(host))
+    device_correlation = correlation.at(np.flatnonzero(rows.on_device))
+    host_start, device_start = starts[host], starts[rows.on_device]
     calls = pl.DataFrame({"process": host_process, "correlation": host_correlation, "call_ns": host_start}).filter(
         pl.col("correlation") != NULL
     )
@@ -256,7 +311,7 @@ def _metadata_names(raw: RawTrace) -> dict[tuple[str, int, int], str]:
         return {}
     named = raw.text_args["name"]
     rows = (
-        raw.events[named["row"]]
+        pl.DataFrame([raw.events[name].gather(named["row"]) for name in ("ph", "name", "pid", "tid")])
         .with_columns(named["value"])
         .filter(
             (pl.col("ph").cast(pl.String) == "M")

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
-from .raw import EVENT_COLUMNS, LABEL_BASE, RawTrace
+from .packing import PackedColumn, PackedRows
+from .raw import EVENT_COLUMNS, LABEL_BASE, NULL, NULL_CODE, EventColumns, RawTrace
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from .tally import Tally
@@ -22,10 +25,6 @@ LABELLED_COLUMNS: Final = ("pid", "tid", "flow_id")
 MAX_ARGUMENT_NAMES: Final = 4096
 """Different argument names of one file; a real one has fewer than 200."""
 
-NULL: Final = -(1 << 63)
-"""Stands for a missing number; no field of an event can have this value."""
-NULL_CODE: Final = 0xFFFFFFFF
-"""Stands for a missing text."""
 _MAX_LABELS: Final = 1 << 40
 
 
@@ -176,52 +175,26 @@ def _is_label(values: NDArray[np.int64]) -> NDArray[np.bool_]:
     return found
 
 
-class _Growing:
-    """An array that grows at its end, without a second copy of all of it."""
-
-    __slots__ = ("_array", "_used")
-
-    def __init__(self, dtype: Any) -> None:
-        self._array = np.empty(0, dtype)
-        self._used = 0
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        dtype: np.dtype[Any] = self._array.dtype
-        return dtype
-
-    def append(self, values: NDArray[Any]) -> None:
-        end = self._used + len(values)
-        if end > len(self._array):
-            self._array.resize(max(end, len(self._array) + (len(self._array) >> 3)), refcheck=False)
-        self._array[self._used : end] = values
-        self._used = end
-
-    def widen(self, dtype: Any) -> None:
-        self._array = self._array[: self._used].astype(dtype)
-
-    def take(self) -> NDArray[Any]:
-        return self._array[: self._used]
-
-
 class _ArgumentColumn:
-    """Rows and values of one argument, the values as narrow as they allow."""
+    """Rows and values of one argument."""
 
     __slots__ = ("rows", "values")
 
-    def __init__(self, dtype: Any) -> None:
-        self.rows = _Growing(np.uint32)
-        self.values = _Growing(dtype)
+    def __init__(self, values: PackedColumn) -> None:
+        self.rows = PackedRows()
+        self.values = values
 
     def append(self, rows: NDArray[Any], values: NDArray[Any]) -> None:
-        if self.values.dtype == np.int32 and not _fits_int32(values):
-            self.values.widen(np.int64)
         self.rows.append(rows)
         self.values.append(values)
 
 
-def _fits_int32(values: NDArray[Any]) -> bool:
-    return not len(values) or (int(values.min()) >= -(1 << 31) and int(values.max()) < 1 << 31)
+def _numbers() -> PackedColumn:
+    return PackedColumn(np.int64, NULL)
+
+
+def _codes() -> PackedColumn:
+    return PackedColumn(np.uint32, NULL_CODE)
 
 
 class Assembly:
@@ -231,7 +204,7 @@ class Assembly:
         self.height = 0
         # Codes are valid while some Categorical series exists: this one does until the end.
         self._anchor = pl.Series([""], dtype=pl.Categorical)
-        self._columns = {name: _Growing(np.uint32 if name in TEXT_COLUMNS else np.int64) for name in EVENT_COLUMNS}
+        self._columns = {name: _codes() if name in TEXT_COLUMNS else _numbers() for name in EVENT_COLUMNS}
         self._ints: dict[str, _ArgumentColumn] = {}
         self._strings: dict[str, _ArgumentColumn] = {}
         self._labels: dict[str, int] = {}
@@ -248,16 +221,16 @@ class Assembly:
             self._columns[name].append(piece.numbers[name])
         for name, (rows, values) in piece.int_args.items():
             if len(rows) and self._admit(name, len(rows), tally):
-                self._ints.setdefault(name, _ArgumentColumn(np.int32)).append(rows + self.height, values)
+                self._argument(self._ints, name, _numbers).append(rows + self.height, values)
         for name, (rows, codes) in piece.text_args.items():
             if len(rows) and self._admit(name, len(rows), tally):
-                self._strings.setdefault(name, _ArgumentColumn(np.uint32)).append(rows + self.height, codes)
+                self._argument(self._strings, name, _codes).append(rows + self.height, codes)
         self.height += piece.height
 
     def finish(self, head: Mapping[str, Any], tally: Tally, *, truncated: bool, damage: str = "") -> RawTrace:
-        """The whole file. Columns are made one after the other, so that no two copies of all of them exist."""
+        """The whole file."""
         return RawTrace(
-            events=pl.DataFrame([_series(name, self._columns.pop(name).take()) for name in EVENT_COLUMNS]),
+            events=_Events(self._columns, self.height, self._anchor),
             int_args=_Arguments(self._ints, self._anchor),
             text_args=_Arguments(self._strings, self._anchor),
             labels=tuple(self._labels),
@@ -274,6 +247,14 @@ class Assembly:
                 return False
             self._names.add(name)
         return True
+
+    @staticmethod
+    def _argument(
+        columns: dict[str, _ArgumentColumn], name: str, packed: Callable[[], PackedColumn]
+    ) -> _ArgumentColumn:
+        if name not in columns:
+            columns[name] = _ArgumentColumn(packed())
+        return columns[name]
 
     def _relabel(self, piece: Piece) -> None:
         """Replace the label numbers of the piece by those of the file."""
@@ -299,8 +280,29 @@ def _series(name: str, values: NDArray[Any]) -> pl.Series:
     return series.cat.to(pl.Categorical) if values.dtype == np.uint32 else series
 
 
+class _Events(EventColumns):
+    """Event columns, packed until they are asked for."""
+
+    def __init__(self, columns: dict[str, PackedColumn], height: int, anchor: pl.Series) -> None:
+        self._columns = columns
+        self._anchor = anchor
+        self.height = height
+
+    def __getitem__(self, name: str) -> pl.Series:
+        return _series(name, self._columns[name].take())
+
+    def array(self, name: str) -> NDArray[Any]:
+        return self._columns[name].take()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+
 class _Arguments(Mapping[str, pl.DataFrame]):
-    """Arguments kept in narrow arrays and made a frame when they are asked for: most are used once or never."""
+    """Arguments, packed until they are asked for: most are used once or never."""
 
     def __init__(self, columns: dict[str, _ArgumentColumn], anchor: pl.Series) -> None:
         self._columns = columns
@@ -309,7 +311,7 @@ class _Arguments(Mapping[str, pl.DataFrame]):
     def __getitem__(self, name: str) -> pl.DataFrame:
         column = self._columns[name]
         values = column.values.take()
-        value = _series("value", values) if values.dtype == np.uint32 else pl.Series("value", values.astype(np.int64))
+        value = _series("value", values) if values.dtype == np.uint32 else pl.Series("value", values)
         return pl.DataFrame([pl.Series("row", column.rows.take()), value])
 
     def __iter__(self) -> Iterator[str]:

@@ -6,13 +6,15 @@ There are two readers with this one contract: :mod:`.reference` (plain and slow)
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from numpy.typing import NDArray
 
     from traceview.timeline import Count
 
@@ -20,6 +22,11 @@ LABEL_BASE: Final = -(1 << 62)
 """A text ``pid``/``tid``/``id`` is stored as ``LABEL_BASE + index`` into :attr:`RawTrace.labels`.
 
 A text that is a whole number (``"25738"``) counts as that number, ``"stream 7"`` is a label."""
+
+NULL: Final = -(1 << 63)
+"""Stands for a missing number; no field of an event can have this value."""
+NULL_CODE: Final = 0xFFFFFFFF
+"""Stands for a missing text."""
 
 INT_ARGS: Final = frozenset(
     {
@@ -52,6 +59,24 @@ EVENT_COLUMNS: Final[dict[str, Any]] = {
 integer nanoseconds (digits beyond 3 decimals are rounded half up); ``flow_id`` is the event's ``id``."""
 
 
+class EventColumns(Mapping[str, pl.Series]):
+    """The columns of :data:`EVENT_COLUMNS` by name, each made when it is asked for.
+
+    Attributes:
+        height: Number of rows.
+    """
+
+    height: int
+
+    @abstractmethod
+    def array(self, name: str) -> NDArray[Any]:
+        """A column of numbers as int64, :data:`NULL` for null; one of texts as their codes, :data:`NULL_CODE`."""
+
+    def frame(self) -> pl.DataFrame:
+        """All of them, several times the memory of what they are made from."""
+        return pl.DataFrame([self[name] for name in self])
+
+
 @dataclass(frozen=True, slots=True)
 class RawTrace:
     """A Kineto file as columns.
@@ -72,7 +97,7 @@ class RawTrace:
         damage: What is wrong with the file, in words, if it does not simply break off; else ``""``.
     """
 
-    events: pl.DataFrame
+    events: EventColumns
     int_args: Mapping[str, pl.DataFrame]
     text_args: Mapping[str, pl.DataFrame]
     labels: tuple[str, ...]

@@ -49,16 +49,18 @@ def read_viewer_file(path: Path, *, progress: Callable[[float], None] | None) ->
         UnreadableTraceError: it holds nothing of a trace.
     """
     raw = read_chrome_json(path, progress=progress)
-    names = _names(raw)
-    spans = raw.events.with_row_index("row").filter(pl.col("ph").cast(pl.String) == "X")
-    if not raw.events.height:
+    events = raw.events.frame()
+    names = _names(events, raw.text_args)
+    spans = events.with_row_index("row").filter(pl.col("ph").cast(pl.String) == "X")
+    if not events.height:
         raise UnreadableTraceError("no-events", where=str(path), why="there is no event in this XProf viewer file.")
     space = Space(
         losses=Losses({kind: (count.n, count.example) for kind, count in raw.counts.items() if kind != "lost-event"})
     )
+    int_args = dict(raw.int_args)
     text_args = {key: frame for key, frame in raw.text_args.items() if key != "sort_index"}
     for (pid,), rows in sorted(spans.group_by("pid", maintain_order=True), key=lambda pair: _order(pair[0][0])):
-        space.planes.append(_plane(pid, rows, names, raw.int_args, text_args))
+        space.planes.append(_plane(pid, rows, names, int_args, text_args))
     notes = [
         Note(
             "viewer-file",
@@ -85,12 +87,12 @@ def _order(pid: object) -> int:
     return pid if isinstance(pid, int) else 0
 
 
-def _names(raw: RawTrace) -> dict[tuple[str, int, int], str]:
+def _names(events: pl.DataFrame, text_args: Mapping[str, pl.DataFrame]) -> dict[tuple[str, int, int], str]:
     """``(process_name | thread_name, pid, tid)`` to the name."""
-    if "name" not in raw.text_args:
+    if "name" not in text_args:
         return {}
-    named = raw.text_args["name"]
-    rows = raw.events[named["row"]].with_columns(named["value"]).filter(pl.col("ph").cast(pl.String) == "M")
+    named = text_args["name"]
+    rows = events[named["row"]].with_columns(named["value"]).filter(pl.col("ph").cast(pl.String) == "M")
     found: dict[tuple[str, int, int], str] = {}
     for what, pid, tid, value in rows.select("name", "pid", "tid", "value").iter_rows():
         if pid is not None:

@@ -37,6 +37,8 @@ pytestmark = pytest.mark.skipif(not fastscan.AVAILABLE, reason="the scanner was 
         EVENT.replace(" ", ""),
         EVENT.replace(", ", ",\n\t"),
         EVENT.replace('"tid": 2', '"tid": "stream 7"'),
+        EVENT.replace("10.5", "1683564901548726"),
+        EVENT.replace("10.5", "1683564901548726.125"),
     ],
 )
 def test_plain_events_are_taken(text: str) -> None:

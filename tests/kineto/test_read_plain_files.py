@@ -39,8 +39,8 @@ def file_of(folder: Path, text: str) -> Path:
 @READERS
 def test_kernel_event(reader: Callable[..., Any], tmp_path: Path) -> None:
     trace = reader(file_of(tmp_path, f'{{"traceEvents": [{KERNEL}], "displayTimeUnit": "ms"}}'))
-    assert list(trace.events.schema.items()) == list(EVENT_COLUMNS.items())
-    assert trace.events.row(0) == (
+    assert list(trace.events.frame().schema.items()) == list(EVENT_COLUMNS.items())
+    assert trace.events.frame().row(0) == (
         "X", "kernel", "void f<4>(float*)::{lambda()#1}",
         0, -(1 << 62), 1712195495519689047, 5500, None,
     )  # fmt: skip
@@ -94,7 +94,7 @@ def test_times_are_exact(reader: Callable[..., Any], tmp_path: Path, written: st
 @READERS
 def test_what_may_be_missing_is_null(reader: Callable[..., Any], tmp_path: Path) -> None:
     trace = reader(file_of(tmp_path, '{"traceEvents": [{"ph": "i", "ts": 1}, {"ph": "M", "name": "n"}, {}]}'))
-    assert trace.events.rows() == [
+    assert trace.events.frame().rows() == [
         ("i", None, None, None, None, 1000, None, None),
         ("M", None, "n", None, None, None, None, None),
     ]
@@ -166,7 +166,7 @@ def test_list_as_document(reader: Callable[..., Any], tmp_path: Path) -> None:
 def test_no_events_at_all(reader: Callable[..., Any], tmp_path: Path, text: str) -> None:
     trace = reader(file_of(tmp_path, text))
     assert trace.events.height == 0
-    assert list(trace.events.schema.items()) == list(EVENT_COLUMNS.items())
+    assert list(trace.events.frame().schema.items()) == list(EVENT_COLUMNS.items())
     assert not trace.truncated
 
 

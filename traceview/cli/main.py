@@ -39,6 +39,10 @@ COMMANDS: Final = (
 )
 """Modules of this package, in the order of the help."""
 
+_ALLOCATOR: Final = ("_RJEM_MALLOC_CONF", "dirty_decay_ms:0,muzzy_decay_ms:0")
+"""Polars' allocator (jemalloc) keeps freed memory for ten seconds, all the time that most commands take; with this
+it gives it back at once. It reads the setting when Polars is imported, and a setting of the user's own stays."""
+
 INTERRUPTED: Final = 130
 """What a shell reports for a program ended by Ctrl-C."""
 
@@ -66,6 +70,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _main(arguments: Sequence[str] | None) -> int:
+    if "polars" not in sys.modules:
+        os.environ.setdefault(*_ALLOCATOR)
     # A process started with a stream closed has None there.
     sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - open as long as the process
     if sys.stdout is None:
