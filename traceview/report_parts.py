@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from traceview.capture_info import agreed
 from traceview.knowledge.architectures import architecture
 
 if TYPE_CHECKING:
+    from traceview.capture_info import CaptureInfo
     from traceview.timeline import Count, Timeline
 
 
@@ -68,6 +70,7 @@ class TraceInfo:
         events: Number of events read.
         truncated: A file ends before its own end.
         trust: ``good``, ``limited`` or ``poor``.
+        capture: The conditions that ``traceview.capture`` recorded and all files agree on; ``None`` without them.
     """
 
     files: tuple[str, ...]
@@ -78,6 +81,7 @@ class TraceInfo:
     events: int
     truncated: bool
     trust: str
+    capture: CaptureInfo | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +133,7 @@ def describe(timeline: Timeline) -> TraceInfo:
         events=timeline.events.height,
         truncated=timeline.report.truncated,
         trust=timeline.report.trust.value,
+        capture=agreed(tuple(run.capture for run in runs)),
     )
 
 
