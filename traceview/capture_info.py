@@ -47,7 +47,7 @@ class CaptureInfo:
         versions: Package or library to version.
         gpus: Product names of the GPUs that the process saw.
         settings: Switches of the framework by name (``"sdpa.flash"``, ``"deterministic"``), see ``docs/capture.md``.
-        changed: Settings that did not stay the same while the trace was recorded; their value is the first one.
+        changed: Settings that did not stay the same while the trace was recorded; their value is the last one.
         contract: What the user says was measured: model, dtype, batch, ….
         warmup_calls: Calls or steps before the first recorded one.
         steady: Whether they went on until nothing compiled any more and the time stayed the same; ``None``: nobody

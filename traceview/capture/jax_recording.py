@@ -194,7 +194,7 @@ class JaxRecording:
             framework="jax",
             versions=jax_versions(self._jax),
             gpus=jax_gpus(self._jax),
-            settings=self._settings,
+            settings=now,
             changed=tuple(sorted(name for name, value in self._settings.items() if now.get(name) != value)),
             contract=self._contract,
             warmup_calls=self._before.calls + self._warmup,

@@ -12,7 +12,7 @@ from traceview.capture import documents
 from traceview.capture.frameworks import torch_gpus, torch_module, torch_versions
 from traceview.capture.kineto_file import write_without_host
 from traceview.capture.steady import WarmUp, warm_up
-from traceview.capture.torch_settings import SettingsWatch
+from traceview.capture.torch_settings import SettingsWatch, read_settings
 from traceview.capture_info import KEY, CaptureInfo
 from traceview.errors import TraceviewError
 
@@ -136,12 +136,18 @@ class TorchRecording:
 
         self._before = warm_up(waited, calls=calls, compilations=compilations)
 
-    def start(self) -> None:
-        """Begin to record; the settings of now are those of the recording."""
+    def start(self, *, marks: bool = True) -> None:
+        """Begin to record; the settings are watched from now on.
+
+        Args:
+            marks: Mark steps; the first one begins at once.
+        """
         profiler = self._torch.profiler
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="Profiler won't be using warmup")
-            plan = profiler.schedule(wait=0, warmup=self._warmup, active=self._steps or ENDLESS)
+        plan = None
+        if marks:
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", message="Profiler won't be using warmup")
+                plan = profiler.schedule(wait=0, warmup=self._warmup, active=self._steps or ENDLESS)
         options = dict(self._options)
         if self._all_threads:
             options |= _all_threads(self._torch)
@@ -188,7 +194,7 @@ class TorchRecording:
             framework="torch",
             versions=torch_versions(self._torch),
             gpus=torch_gpus(self._torch),
-            settings=watch.settings if watch is not None else {},
+            settings=read_settings(self._torch),
             changed=watch.changed() if watch is not None else (),
             contract=self._contract,
             warmup_calls=self._before.calls + self._warmup,

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Protocol, TextIO
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from traceview.errors import ExitCode
     from traceview.stages import StagePattern
     from traceview.timeline import Timeline
 
@@ -19,10 +18,11 @@ if TYPE_CHECKING:
 class Answer:
     """What a command found: the exit code, and how to write the result.
 
-    The code is known before anything is written, so a reader that goes away early cannot change it.
+    The code is known before anything is written, so a reader that goes away early cannot change it. It is an
+    :class:`traceview.errors.ExitCode`, but for a command that hands on that of another program.
     """
 
-    code: ExitCode
+    code: int
     write: Callable[[TextIO], None]
 
 
