@@ -194,7 +194,7 @@ class _Reader:
 
 
 def is_plain(value: object) -> bool:
-    """Whether a value may stand in ``settings`` or ``contract``: a short text, a number, a switch or a list of texts."""
+    """Whether a value may stand in ``settings`` or ``contract``: a short text, a number, a switch, texts."""
     if isinstance(value, list | tuple):
         texts = [one for one in value if isinstance(one, str)]
         return len(value) <= _MOST_ENTRIES and len(texts) == len(value) and all(is_plain(one) for one in texts)

@@ -388,10 +388,8 @@ def _fill_scopes(by_scope: pl.DataFrame, stage: NDArray[np.int32], codes: _Codes
     # Few distinct pairs of an outer stage and a mark, whatever the number of rows.
     joined: dict[tuple[int, str], int] = {}
     new = []
-    for outer, path, part in zip(
-        stage[ids[chosen]].tolist(), by_scope["stage"].gather(np.flatnonzero(chosen)).to_list(), inside[chosen].tolist(),
-        strict=True,
-    ):  # fmt: skip
+    outer_codes, paths = stage[ids[chosen]].tolist(), by_scope["stage"].gather(np.flatnonzero(chosen)).to_list()
+    for outer, path, part in zip(outer_codes, paths, inside[chosen].tolist(), strict=True):
         key = (outer if part else NO_STAGE, path)
         if key not in joined:
             joined[key] = codes.of(_join(codes.paths[outer], path) if part else path)

@@ -21,8 +21,6 @@ from traceview.capture.torch_recording import TorchRecording
 from traceview.errors import TraceviewError
 
 if TYPE_CHECKING:
-    from types import FrameType
-
     Recording = TorchRecording | JaxRecording
 
 TERMINATED: Final = 128 + signal.SIGTERM
@@ -149,7 +147,7 @@ class Window:
         except (TraceviewError, OSError) as error:
             self.error = str(error)
 
-    def _on_alarm(self, number: int, frame: FrameType | None) -> None:
+    def _on_alarm(self, *_: object) -> None:
         if self._begun is None:
             self._start()
         else:
@@ -184,14 +182,14 @@ def _on_first_work(start: Any) -> None:
 
     monitoring = import_module("jax.monitoring")
 
-    def heard(event: str, duration: float, **_: object) -> None:
+    def heard(event: str, *_: object, **__: object) -> None:
         if event == _TRACED:
             start()
 
     monitoring.register_event_duration_secs_listener(heard)
 
 
-def _terminate(number: int, frame: FrameType | None) -> None:
+def _terminate(*_: object) -> None:
     raise SystemExit(TERMINATED)
 
 

@@ -24,14 +24,14 @@ def run_child(command: Sequence[str], *, output_to_stderr: bool = False) -> int:
         command: The command line.
         output_to_stderr: The child's standard output goes to standard error.
     """
-    with subprocess.Popen(command, stdout=sys.stderr.fileno() if output_to_stderr else None) as child:  # noqa: S603 - the user's own command
-        with _passed_on(child):
-            while True:
-                try:
-                    code = child.wait()
-                    break
-                except KeyboardInterrupt:
-                    continue
+    out = sys.stderr.fileno() if output_to_stderr else None
+    with subprocess.Popen(command, stdout=out) as child, _passed_on(child):  # noqa: S603 - the user's own command
+        while True:
+            try:
+                code = child.wait()
+                break
+            except KeyboardInterrupt:
+                continue
     return 128 - code if code < 0 else code
 
 

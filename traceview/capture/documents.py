@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from traceview.capture_info import CaptureInfo, is_name, is_plain
 from traceview.errors import UsageError
-from traceview.sidecars import sidecar_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,6 +43,9 @@ def checked_contract(contract: Mapping[str, Any] | None) -> dict[str, Setting]:
 
 def write_sidecar(trace: str | os.PathLike[str], info: CaptureInfo) -> Path:
     """Write the sidecar of a trace, whole or not at all."""
+    # Polars comes with it, which a program that only marks stages does not wait for.
+    from traceview.sidecars import sidecar_of
+
     path = sidecar_of(trace)
     unfinished = path.with_name(path.name + ".part")
     unfinished.write_text(json.dumps(info.document(), indent=1) + "\n", encoding="utf-8")

@@ -48,7 +48,7 @@ class driven_awaitable:  # noqa: N801 - used like a function
         self._context = context
 
     def __await__(self) -> Generator[Any, Any, Any]:
-        return driven_generator(self._inner.__await__(), self._context)  # type: ignore[arg-type]
+        return driven_generator(self._inner.__await__(), self._context)
 
 
 async def driven_asyncgen(inner: AsyncGenerator[Any, Any], context: Context) -> AsyncGenerator[Any, Any]:

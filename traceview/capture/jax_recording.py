@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -17,6 +16,7 @@ from traceview.capture_info import CaptureInfo
 from traceview.errors import TraceviewError
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Mapping
     from types import TracebackType
 

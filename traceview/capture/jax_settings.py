@@ -50,6 +50,6 @@ class CompileCounter:
         if stop is not None:
             stop(self._heard)
 
-    def _heard(self, event: str, duration: float, **_: object) -> None:
+    def _heard(self, event: str, *_: object, **__: object) -> None:
         if event == _COMPILED:
             self.count += 1

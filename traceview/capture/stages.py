@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar, cast
 from traceview.capture.driving import driven_asyncgen, driven_awaitable, driven_generator
 from traceview.capture.frameworks import jax_module, nvtx_module, torch_module
 from traceview.capture_info import MARK_PREFIX
-from traceview.errors import UsageError
+from traceview.errors import TraceviewError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -136,12 +136,12 @@ class stage:  # noqa: N801 - used like a function, as contextlib's classes are
 def _jax_listens(jax: Any) -> bool:
     """The JAX profiler records, or a function is being traced whose ops are to carry the name."""
     try:
-        return bool(jax.profiler.TraceAnnotation.is_enabled()) or not _at_top_level(jax)
+        return bool(jax.profiler.TraceAnnotation.is_enabled()) or not _at_top_level()
     except AttributeError:  # It is being imported.
         return False
 
 
-def _at_top_level(jax: Any) -> bool:
+def _at_top_level() -> bool:
     """Nothing is being traced now."""
     core = _modules.get("jax._src.core")
     clean = getattr(core, "trace_state_clean", None)
@@ -150,7 +150,7 @@ def _at_top_level(jax: Any) -> bool:
 
 def _jax_ranges(jax: Any, name: str) -> list[Any]:
     scopes = []
-    if not _at_top_level(jax):
+    if not _at_top_level():
         # "/" separates the scopes of an op, so each part is a scope of its own.
         scopes = [jax.named_scope(MARK_PREFIX + part.strip()) for part in name.split("/") if part.strip()]
     return [jax.profiler.TraceAnnotation(MARK_PREFIX + name), *scopes]
@@ -186,10 +186,9 @@ def _nvtx_ranges(mark: str) -> list[Any]:
 @functools.cache
 def _nvtx_or_none() -> Any:
     try:
-        import nvtx
-    except ImportError:
+        return nvtx_module("stage")
+    except TraceviewError:
         return None
-    return nvtx
 
 
 class _NvtxRange:

@@ -49,16 +49,20 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--warmup", metavar="N", type=positive, help="torch: leave out so many such steps first")
     parser.add_argument("--stacks", action="store_true", help="record Python call stacks; slower")
     parser.add_argument("--memory", action="store_true", help="torch: record allocations")
-    parser.add_argument("--no-shapes", action="store_true", help="torch: do not record shapes; little is explained then")
+    parser.add_argument("--no-shapes", action="store_true", help="torch: record no shapes; little is explained then")
     parser.add_argument(
         "--contract", metavar="NAME=VALUE", action="append", default=[], type=_pair,
         help="torch, jax: what is measured (model, dtype, batch, …); may be given several times",
     )  # fmt: skip
     parser.add_argument(
-        "--graph-nodes", action="store_true", help="nsys: record each kernel of a CUDA graph; costs time in every launch"
+        "--graph-nodes",
+        action="store_true",
+        help="nsys: record each kernel of a CUDA graph; costs time",
     )
     parser.add_argument(
-        "--capture-range", metavar="RANGE", help="nsys: record only between cudaProfilerStart and Stop (cuda), or nvtx:NAME"
+        "--capture-range",
+        metavar="RANGE",
+        help="nsys: record only between cudaProfilerStart and Stop (cuda), or in nvtx:NAME",
     )
     parser.add_argument("--print", action="store_true", help="nsys: print the command line and run nothing")
     parser.add_argument("--format", choices=("text", "json"), help="form of the result (default: text)")
@@ -71,7 +75,9 @@ def run(options: argparse.Namespace) -> Answer:
         if getattr(options, name) and options.profiler not in profilers:
             flag = "--" + name.replace("_", "-")
             raise UsageError(
-                "not-with-this-profiler", where=flag, why=f"is not for {options.profiler} but for {' and '.join(profilers)}."
+                "not-with-this-profiler",
+                where=flag,
+                why=f"is not for {options.profiler} but for {' and '.join(profilers)}.",
             )
     if options.warmup and not options.steps:
         raise UsageError("needs-steps", where="--warmup", why="counts steps, so it needs --steps.")
@@ -155,7 +161,10 @@ def _with_nsys(options: argparse.Namespace, out: str) -> Answer:
 def _refuse_existing(path: str, *, force: bool) -> None:
     if os.path.exists(path) and not force:
         raise UsageError(
-            "exists", where=path, why="exists already.", next_step="Give another name with -o, or --force to replace it."
+            "exists",
+            where=path,
+            why="exists already.",
+            next_step="Give another name with -o, or --force to replace it.",
         )
 
 

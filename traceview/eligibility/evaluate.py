@@ -124,9 +124,7 @@ def evaluate(
     call: SdpaCall, device: Device, worlds: Worlds, cudnn: Version | None, capture: CaptureInfo | None = None
 ) -> Evaluation:
     """Evaluate the whole rulebook for one call."""
-    places = [
-        _Place(world, Facts(call, device, world.platform, world.release, cudnn, capture)) for world in worlds.all
-    ]
+    places = [_Place(world, Facts(call, device, world.platform, world.release, cudnn, capture)) for world in worlds.all]
     kinds: dict[RuleKind, list[RuleAnswer]] = {kind: [] for kind in RuleKind}
     answers = []
     speak = _Speaker()
@@ -224,7 +222,9 @@ def _merged(rule: SdpaRule, backend: str, homes: Sequence[_Place], said: Sequenc
         return RuleAnswer(rule, backend, Status.REFUSES, first.answer.text, (), first.scope, by_capture)
     if holds:
         first, by_capture = holds[0], holds[0].answer.by_capture
-        return RuleAnswer(rule, backend, Status.DEPENDS, _where(holds, homes), _releases(holds), first.scope, by_capture)
+        return RuleAnswer(
+            rule, backend, Status.DEPENDS, _where(holds, homes), _releases(holds), first.scope, by_capture
+        )
     if unknown:
         return RuleAnswer(rule, backend, Status.NOT_RECORDED, unknown[0].answer.text, (), unknown[0].scope)
     first = next((one for one in said if one.answer.by_capture), said[0])

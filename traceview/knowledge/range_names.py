@@ -18,6 +18,7 @@ from traceview.name_numbers import read_number
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+
 class RangeKind(StrEnum):
     """What a range of some name is."""
 

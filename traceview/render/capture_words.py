@@ -50,8 +50,8 @@ def _warm_up(info: CaptureInfo) -> str:
 def _settings(info: CaptureInfo) -> Iterator[str]:
     """Switches of attention in one part, then every other setting by its name."""
     switches = {name: f"sdpa.{name}" for name in _SDPA if f"sdpa.{name}" in info.settings}
-    for value, word in ((True, "on"), (False, "off")):
-        names = [name for name, key in switches.items() if info.settings[key] is value and key not in info.changed]
+    for state, word in ((True, "on"), (False, "off")):
+        names = [name for name, key in switches.items() if info.settings[key] is state and key not in info.changed]
         if names:
             yield f"attention {', '.join(names)} {word}"
     varied = [name for name, key in switches.items() if key in info.changed]

@@ -39,7 +39,9 @@ def explain_document(found: Explanations, trace: TraceInfo, summary: ImportSumma
             *(
                 []
                 if found.table.dispatches
-                else [{"part": "explanations", "text": "The trace has no device work and no op that asks for attention."}]
+                else [
+                    {"part": "explanations", "text": "The trace has no device work and no op that asks for attention."}
+                ]
             ),
         ],
     }
