@@ -43,7 +43,10 @@ def test_what_is_written_is_read_back():
         (b" " * (MOST_BYTES + 1), "it is larger than 256 KiB"),
         (b"[]", "it is no JSON object"),
         (b"{}", "it is without a schema, this version reads traceview.capture/1"),
-        (b'{"schema": "traceview.capture/9"}', "it is of schema 'traceview.capture/9', this version reads traceview.capture/1"),
+        (
+            b'{"schema": "traceview.capture/9"}',
+            "it is of schema 'traceview.capture/9', this version reads traceview.capture/1",
+        ),
     ],
 )
 def test_what_is_no_document_says_so_in_one_sentence(data, problem):
@@ -126,7 +129,9 @@ def test_a_sidecar_is_no_stranger_in_a_folder_of_traces(trace):
 
 def test_a_sidecar_given_as_a_trace_says_what_it_is(trace):
     path = sidecar(trace, json.dumps(INFO.document()).encode())
-    with pytest.raises(UnreadableTraceError, match="what traceview.capture wrote beside a trace.* give the trace beside"):
+    with pytest.raises(
+        UnreadableTraceError, match=r"what traceview.capture wrote beside a trace.* give the trace beside"
+    ):
         load(path)
 
 
@@ -138,7 +143,9 @@ def test_what_stands_in_the_trace_outweighs_a_sidecar_of_another_recording(trace
     timeline = load(trace)
     assert timeline.runs[0].capture.framework == "torch"
     (note,) = [note.text for note in timeline.report.notes if note.kind == "capture-unreadable"]
-    assert note == "trace.json.traceview.json is of another recording than the trace, which holds its own: it is not used."
+    assert (
+        note == "trace.json.traceview.json is of another recording than the trace, which holds its own: it is not used."
+    )
 
 
 def test_a_broken_document_in_a_trace_is_one_note(trace):

@@ -82,7 +82,9 @@ def test_without_nsys_the_command_to_run_elsewhere_is_said(capsys, tmp_path, mon
     monkeypatch.setenv("PATH", str(tmp_path))
     assert main(["capture", "nsys", "--", "./app"]) == 2
     err = capsys.readouterr().err
-    assert err.startswith("traceview: error: Nsight Systems (nsys) is not installed here. Where it is, run: nsys profile")
+    assert err.startswith(
+        "traceview: error: Nsight Systems (nsys) is not installed here. Where it is, run: nsys profile"
+    )
     assert err.count("\n") == 1
 
 
@@ -99,7 +101,10 @@ def test_nsys_is_run_and_the_exit_code_handed_on(capfd, tmp_path, monkeypatch, c
     monkeypatch.setenv("PATH", str(tmp_path))
     assert main(["capture", "nsys", "-o", "run", "--", "./app", "--secret"]) == code
     err = capfd.readouterr().err
-    assert err == f"traceview: app ended with exit code {code}; wrote run.nsys-rep (2.0 kB). Next: traceview report run.nsys-rep\n"
+    assert (
+        err
+        == f"traceview: app ended with exit code {code}; wrote run.nsys-rep (2.0 kB). Next: traceview report run.nsys-rep\n"
+    )
     assert main(["capture", "nsys", "-o", "run", "--", "./app"]) == 2
     assert "run.nsys-rep: exists already." in capfd.readouterr().err
 

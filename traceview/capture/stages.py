@@ -31,7 +31,7 @@ class stage:  # noqa: N801 - used like a function, as contextlib's classes are
     """A named part of the program: ``with stage("denoise"):`` or ``@stage("denoise")``.
 
     One name marks it at once for the PyTorch profiler (``record_function``), for Nsight Systems (NVTX) and for the JAX
-    profiler (``TraceAnnotation``; while JAX traces a function also ``named_scope``, so that the compiled ops carry it).
+    profiler (``TraceAnnotation``; ``named_scope`` while JAX traces a function, so that the compiled ops carry it).
     Of these only what the program has imported is used, and nothing is marked while nothing records. Marks nest:
     ``attention`` inside ``denoise`` is the stage ``denoise/attention``.
 
@@ -149,11 +149,11 @@ def _at_top_level() -> bool:
 
 
 def _jax_ranges(jax: Any, name: str) -> list[Any]:
-    scopes = []
-    if not _at_top_level():
-        # "/" separates the scopes of an op, so each part is a scope of its own.
-        scopes = [jax.named_scope(MARK_PREFIX + part.strip()) for part in name.split("/") if part.strip()]
-    return [jax.profiler.TraceAnnotation(MARK_PREFIX + name), *scopes]
+    """A range on the host; while a function is traced scopes instead, as its time then is that of compiling."""
+    if _at_top_level():
+        return [jax.profiler.TraceAnnotation(MARK_PREFIX + name)]
+    # "/" separates the scopes of an op, so each part is a scope of its own.
+    return [jax.named_scope(MARK_PREFIX + part.strip()) for part in name.split("/") if part.strip()]
 
 
 def _nvtx_listens() -> bool:
