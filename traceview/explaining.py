@@ -13,6 +13,7 @@ from traceview.eligibility import read_call
 from traceview.reasons import Reason, Role, changes
 from traceview.rules.base import Facts
 from traceview.rules.catalogue import RULES
+from traceview.sdpa import version_conflicts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -97,12 +98,14 @@ class Explanations:
         table: Every dispatch of the trace.
         explained: Slow ones first, then those that cannot be told, then the others; by device time.
         findings: Findings about attention; empty if other ops were asked about.
+        notes: Where what was given contradicts what was recorded, one sentence each.
     """
 
     wanted: str
     table: DispatchTable
     explained: tuple[Explained, ...]
     findings: tuple[Finding, ...]
+    notes: tuple[str, ...] = ()
 
 
 def explain_trace(
@@ -123,7 +126,8 @@ def explain_trace(
     rules = [rule for rule in RULES if ATTENTION in rule.name] if about_attention else []
     findings = tuple(finding for rule in rules for finding in rule.check(facts))
     explained = [_explained(timeline, group, findings) for group in _groups(rows)]
-    return Explanations(op, table, tuple(sorted(explained, key=_order)), findings)
+    conflicts = version_conflicts(timeline, {"torch": torch, "cudnn": cudnn})
+    return Explanations(op, table, tuple(sorted(explained, key=_order)), findings, conflicts)
 
 
 def _is_wanted(row: Dispatch, op: str) -> bool:

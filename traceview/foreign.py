@@ -326,6 +326,12 @@ KINDS: Final = (
         "It shows what was compiled, not what ran; read it with tlparse.",
     ),
     Foreign(
+        "capture-sidecar",
+        "what traceview.capture wrote beside a trace",
+        _json_with(rb'"traceview\.capture/\d', without=b'"traceEvents"'),
+        "It is read together with the trace: give the trace beside it.",
+    ),
+    Foreign(
         "speedscope",
         "a speedscope profile",
         _json_with(rb"speedscope\.app/file-format-schema"),

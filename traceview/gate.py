@@ -29,6 +29,7 @@ from traceview.findings import Finding, Severity
 from traceview.quantities import percent
 from traceview.rules.base import Facts
 from traceview.rules.catalogue import all_findings
+from traceview.sdpa import version_conflicts
 from traceview.stages import Staging, assign_stages, has_marks
 
 if TYPE_CHECKING:
@@ -133,7 +134,11 @@ def check(
         expectations=results if expectations else None,
         expectations_path=expectations.path if expectations else None,
         context=context,
-        notes=(*_notes(accepts, accepted_findings, accepted_results), *(staging.notes if staging else ())),
+        notes=(
+            *version_conflicts(timeline, {"torch": context.torch, "cudnn": context.cudnn, "cuda": context.cuda}),
+            *_notes(accepts, accepted_findings, accepted_results),
+            *(staging.notes if staging else ()),
+        ),
     )
 
 

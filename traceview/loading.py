@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from traceview import merging, sniffing, sources
+from traceview import merging, sidecars, sniffing, sources
 from traceview.count_words import count_words
 from traceview.errors import StrictModeError, UnreadableTraceError, UsageError
 from traceview.formats import FinishedFormat
@@ -148,6 +148,7 @@ def _parse_all(found: sources.Found, progress: Progress | None) -> tuple[list[Ti
             text = f"{source.path.name} holds the same recording as {twin.runs[0].path.name} and is counted once."
             report = report.with_notes(Note("duplicate-file", text))
             continue
+        timeline = sidecars.attach(timeline, source.path)
         # File by file: a rank that lost half of its work must not be hidden by the many that lost none.
         timelines.append(replace(timeline, report=timeline.report.with_notes(*loss_notes(timeline))))
     if first_failure and not timelines:

@@ -103,6 +103,7 @@ def eligibility_reasons(explanation: Explanation) -> tuple[Reason, ...]:
         _verdict(explanation),
         *(_open(answer) for answer in explanation.open),
         *_allowed(explanation),
+        *(_excluded(answer) for answer in explanation.excluded),
         *(_not_excluded(one) for one in explanation.not_excluded),
         *(_consequence(answer) for answer in explanation.consequences),
     )
@@ -153,7 +154,33 @@ def _detail(answer: RuleAnswer) -> Detail:
     )
 
 
+def _by_setting(answer: RuleAnswer, role: Role) -> Reason:
+    """A rule about a setting that was recorded. Its own sentence says what may be, so it is not repeated."""
+    backend, refuses = _BACKENDS[answer.backend], role is Role.CAUSE
+    return Reason(
+        rule=answer.rule.id,
+        status="refuses" if refuses else "allows",
+        text=f"{backend} {'is refused' if refuses else 'is not refused'} by {answer.rule.id}: {answer.text}",
+        evidence=answer.text,
+        source=_source(answer.scope),
+        role=role,
+        detail=Detail(
+            backends=(backend,),
+            facts=answer.text,
+            fix=answer.rule.fix if refuses else "",
+            evidence_class=answer.scope.evidence,
+            sources=answer.scope.sources,
+        ),
+    )
+
+
+def _excluded(answer: RuleAnswer) -> Reason:
+    return _by_setting(answer, Role.ALLOWED)
+
+
 def _refusal(answer: RuleAnswer) -> Reason:
+    if answer.by_capture:
+        return _by_setting(answer, Role.CAUSE)
     return Reason(
         rule=answer.rule.id,
         status="refuses",
@@ -208,14 +235,16 @@ def _allowed(explanation: Explanation) -> Iterator[Reason]:
 
 def _not_excluded(one: NotExcluded) -> Reason:
     scope = one.rule.scopes[0]
+    known = one.known[:1].upper() + one.known[1:]
     return Reason(
         rule=one.rule.id,
         status="not recorded",
-        text=f"not excluded for {_names(one.backends)}: {one.rule.statement}",
+        text=f"not excluded for {_names(one.backends)}: {one.rule.statement}" + (f" {known}." if known else ""),
         source=_source(scope),
         role=Role.NOT_EXCLUDED,
         detail=Detail(
             backends=tuple(_BACKENDS[backend] for backend in one.backends),
+            facts=one.known,
             statement=one.rule.statement,
             fix=one.rule.fix,
             evidence_class=scope.evidence,

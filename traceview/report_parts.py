@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from traceview.capture_info import agreed
 from traceview.device_labels import device_label, device_places
 from traceview.knowledge.architectures import architecture
 
 if TYPE_CHECKING:
+    from traceview.capture_info import CaptureInfo
     from traceview.timeline import Count, Timeline
 
 
@@ -65,6 +67,7 @@ class TraceInfo:
         events: Number of events read.
         truncated: A file ends before its own end.
         trust: ``good``, ``limited`` or ``poor``.
+        capture: The conditions that ``traceview.capture`` recorded and all files agree on; ``None`` without them.
     """
 
     files: tuple[str, ...]
@@ -75,6 +78,7 @@ class TraceInfo:
     events: int
     truncated: bool
     trust: str
+    capture: CaptureInfo | None = None
 
     @property
     def worked(self) -> int:
@@ -133,6 +137,7 @@ def describe(timeline: Timeline) -> TraceInfo:
         events=timeline.events.height,
         truncated=timeline.report.truncated,
         trust=timeline.report.trust.value,
+        capture=agreed(tuple(run.capture for run in runs)),
     )
 
 

@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import polars as pl
 
+from traceview.capture_info import agreed
 from traceview.eligibility import Device, Explanation, SdpaCall, explain, read_call
 from traceview.knowledge.ops import find_attention_op
-from traceview.knowledge.releases import parse_version
+from traceview.knowledge.releases import parse_cudnn, parse_version
 from traceview.knowledge.sdpa import signature_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from traceview.knowledge.releases import Version
     from traceview.timeline import Timeline
 
 _Value = TypeVar("_Value")
@@ -34,14 +36,16 @@ class SdpaExplainer:
 
     Args:
         timeline: A linked timeline.
-        torch: PyTorch version, if known; else the one that the trace itself states, if it does.
+        torch: PyTorch version, if known; else the one that the trace itself states, if it does. What
+            ``traceview.capture`` recorded outweighs both.
         cudnn: cuDNN version, likewise.
     """
 
     def __init__(self, timeline: Timeline, *, torch: str | None = None, cudnn: str | None = None) -> None:
         self._timeline = timeline
-        self._torch = torch or recorded_version(timeline, "torch_version", "pytorch_version")
-        self._cudnn = cudnn or recorded_version(timeline, "cudnn_version")
+        self._torch = version_of(timeline, "torch", torch)
+        self._cudnn = version_of(timeline, "cudnn", cudnn)
+        self._capture = agreed(tuple(run.capture for run in timeline.runs))
         self._signatures = {row["inputs"]: row for row in timeline.inputs.iter_rows(named=True)}
         self._devices = {row["device"]: row for row in timeline.devices.iter_rows(named=True)}
 
@@ -74,6 +78,7 @@ class SdpaExplainer:
             observed=_observed(op, implementation, [name for name, _ in below]),
             torch=self._torch,
             cudnn=self._cudnn,
+            capture=self._capture,
         )
 
     def _inputs_of(self, event_id: int) -> Mapping[str, str | None] | None:
@@ -124,6 +129,57 @@ def recorded_version(timeline: Timeline, *keys: str) -> str | None:
     stated = {str(run.metadata[key]) for run in timeline.runs for key in keys if run.metadata.get(key)}
     text = stated.pop() if len(stated) == 1 else None
     return text if text is not None and parse_version(text) is not None else None
+
+
+_KEYS: Final = {
+    "torch": ("torch_version", "pytorch_version"),
+    "cudnn": ("cudnn_version",),
+    "cuda": ("cuda_runtime_version",),
+}
+"""Where a trace itself states a version."""
+
+
+def captured_version(timeline: Timeline, name: str) -> str | None:
+    """The version that ``traceview.capture`` read in the process that made the trace; ``None`` without it."""
+    capture = agreed(tuple(run.capture for run in timeline.runs))
+    text = capture.versions.get(name) if capture is not None else None
+    return text if text is not None and _parsed(name, text) is not None else None
+
+
+def version_of(timeline: Timeline, name: str, given: str | None) -> str | None:
+    """The version to judge by: what was captured, else what the user gives, else what the trace states.
+
+    Args:
+        timeline: The trace.
+        name: ``"torch"``, ``"cudnn"`` or ``"cuda"``.
+        given: By the user.
+    """
+    return captured_version(timeline, name) or given or recorded_version(timeline, *_KEYS[name])
+
+
+def version_conflicts(timeline: Timeline, given: Mapping[str, str | None]) -> tuple[str, ...]:
+    """One sentence for each version that was given and contradicts the captured one, which is then used.
+
+    Args:
+        timeline: The trace.
+        given: Name to version, as in :func:`version_of`. ``2.13`` does not contradict ``2.13.0+cpu``.
+    """
+    found = []
+    for name, text in given.items():
+        captured = captured_version(timeline, name)
+        if text is None or captured is None:
+            continue
+        mine, theirs = _parsed(name, text), _parsed(name, captured)
+        if mine is None or theirs is None or theirs[: len(mine)] != mine[: len(theirs)]:
+            found.append(
+                f"{name} {text} was given, but traceview.capture recorded {captured} in the program itself: "
+                f"judged by {captured}."
+            )
+    return tuple(found)
+
+
+def _parsed(name: str, text: str) -> Version | None:
+    return parse_cudnn(text) if name == "cudnn" else parse_version(text)
 
 
 def _observed(op: str, implementation: str | None, below: list[str]) -> str | None:

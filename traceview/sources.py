@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from traceview import sniffing
 from traceview.errors import TraceviewError, UnreadableTraceError, UsageError
 from traceview.formats import Choosing
+from traceview.sidecars import is_sidecar
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -86,7 +87,7 @@ def find(paths: Iterable[str | os.PathLike[str]], formats: Sequence[Format]) -> 
         elif not os.path.lexists(path) and glob.has_magic(text):
             matches = [Path(match) for match in sorted(glob.glob(text, recursive=True), key=_natural)]
             whole = [match for match in matches if match.is_dir() and _add_if_trace(match, formats, traces)]
-            files = [match for match in matches if match.is_file() and not _is_below(match, whole)]
+            files = [match for match in matches if _may_be_trace(match) and not _is_below(match, whole)]
             if files or not whole:
                 _add_all(text, files, formats, traces, skipped, found=bool(whole))
         else:
@@ -113,6 +114,11 @@ def _add_if_trace(folder: Path, formats: Sequence[Format], traces: dict[Path, So
     return True
 
 
+def _may_be_trace(path: Path) -> bool:
+    """Sidecars belong to the traces beside them."""
+    return path.is_file() and not is_sidecar(path)
+
+
 def _is_below(path: Path, folders: Iterable[Path]) -> bool:
     return any(path.is_relative_to(folder) for folder in folders)
 
@@ -135,7 +141,7 @@ def _add_folder(
 ) -> None:
     try:
         entries = [entry for entry in folder.iterdir() if not entry.name.startswith(".")]
-        first_level = [entry for entry in entries if entry.is_file()]
+        first_level = [entry for entry in entries if _may_be_trace(entry)]
         whole = [entry for entry in entries if entry.is_dir() and _add_if_trace(entry, formats, traces)]
     except OSError as error:
         raise UsageError(
@@ -171,7 +177,7 @@ def _files_below(folder: Path, formats: Sequence[Format], traces: dict[Path, Sou
                 why=f"has no trace in it and more than {MOST_FILES} files below it.",
                 next_step="Give the folder that holds the traces.",
             )
-    return _in_order(path for path in files if path.is_file())
+    return _in_order(path for path in files if _may_be_trace(path))
 
 
 def _add_all(

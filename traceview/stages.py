@@ -373,12 +373,26 @@ def _of_device(timeline: Timeline, stage: NDArray[np.int32]) -> None:
 
 
 def _fill_scopes(by_scope: pl.DataFrame, stage: NDArray[np.int32], codes: _Codes) -> bool:
-    """Device rows with a named scope: those a pattern of the user matches, and those without a better stage."""
+    """Device rows with a named scope: those that the user named, and those without a better stage.
+
+    A mark in the program is a part of the stage that launched it.
+    """
     if not by_scope.height:
         return False
     ids = by_scope["id"].to_numpy()
-    chosen = by_scope["by_user"].to_numpy() | (stage[ids] == NO_STAGE)
+    marked = by_scope["marked"].to_numpy()
+    chosen = by_scope["by_user"].to_numpy() | marked | (stage[ids] == NO_STAGE)
     if not chosen.any():
         return False
-    stage[ids[chosen]] = [codes.of(path) for path in by_scope.filter(pl.Series(chosen))["stage"].to_list()]
+    inside = marked & (stage[ids] != NO_STAGE)
+    # Few distinct pairs of an outer stage and a mark, whatever the number of rows.
+    joined: dict[tuple[int, str], int] = {}
+    new = []
+    outer_codes, paths = stage[ids[chosen]].tolist(), by_scope["stage"].gather(np.flatnonzero(chosen)).to_list()
+    for outer, path, part in zip(outer_codes, paths, inside[chosen].tolist(), strict=True):
+        key = (outer if part else NO_STAGE, path)
+        if key not in joined:
+            joined[key] = codes.of(_join(codes.paths[outer], path) if part else path)
+        new.append(joined[key])
+    stage[ids[chosen]] = new
     return True

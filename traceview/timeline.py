@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from traceview import schema
+from traceview.capture_info import CaptureInfo, read_document
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -134,7 +135,8 @@ class RunInfo:
         origin_unix_ns: Unix time of timeline zero, ``None`` if unknown.
         rank: Distributed rank, ``None`` if not recorded.
         world_size: Number of ranks, ``None`` if not recorded.
-        metadata: Facts of the recording that are safe to show (never environment, user or host).
+        metadata: Facts of the recording that are safe to show (never environment, user or host). ``"capture"`` is what
+            ``traceview.capture`` wrote down, see :attr:`capture`.
     """
 
     path: Path
@@ -145,6 +147,12 @@ class RunInfo:
     rank: int | None = None
     world_size: int | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def capture(self) -> CaptureInfo | None:
+        """The conditions that ``traceview.capture`` recorded; ``None`` if the trace was made without it."""
+        content = self.metadata.get("capture")
+        return None if content is None else read_document(content).info
 
 
 @dataclass(frozen=True, slots=True)

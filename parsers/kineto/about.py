@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from traceview import schema
+from traceview.capture_info import KEY, read_document
 from traceview.name_numbers import read_number
 from traceview.timeline import Note, RunInfo, Trust
 
@@ -37,7 +38,11 @@ def run_info(head: Mapping[str, Any], path: Path, *, origin_unix_ns: int | None)
     backend = distributed.get("backend")
     if isinstance(backend, str):
         metadata["distributed_backend"] = backend
-    torch = metadata.get("torch_version", metadata.get("pytorch_version"))
+    capture = read_document(head[KEY]).info if KEY in head else None
+    if capture is not None:
+        metadata["capture"] = capture.document()
+    captured = capture.versions.get("torch") if capture is not None else None
+    torch = metadata.get("torch_version", metadata.get("pytorch_version", captured))
     return RunInfo(
         path=path,
         format="kineto",
@@ -93,6 +98,9 @@ def notes(head: Mapping[str, Any]) -> list[Note]:
             )
         if match and match["stopped"].strip("0"):
             found.append(Note("profiler-stopped-early", "CUPTI stopped before the window closed.", Trust.LIMITED))
+    problem = read_document(head[KEY]).problem if KEY in head else ""
+    if problem:
+        found.append(Note("capture-unreadable", f"What traceview.capture wrote into the trace: {problem}."))
     errors = _log_lines(head.get("ERROR")) + _log_lines(head.get("WARNING"))
     dropped = [line for line in errors if _BUFFER_FULL.search(line)]
     if dropped:

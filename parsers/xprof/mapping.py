@@ -9,6 +9,7 @@ import polars as pl
 
 from traceview import schema
 from traceview.building import NO_KEY, Lookups, build, key_series
+from traceview.capture_info import MARK_PREFIX
 from traceview.timeline import Count, ImportReport, Note, Timeline, Trust
 
 from . import about, device_rows, host_rows, launch_keys
@@ -297,6 +298,9 @@ def _together(pieces: list[NDArray[Any]], dtype: type) -> NDArray[Any]:
 
 def _shown(plane: Plane, index: int) -> str:
     entry = plane.names[index]
+    if entry.name.startswith(MARK_PREFIX):
+        # The profiler takes what stands before a colon for the path of a TensorFlow op and leaves it out.
+        return entry.name
     return entry.display_name or entry.name
 
 

@@ -25,10 +25,11 @@ FORMS: Final = ("text", "json", "markdown")
 class Answer:
     """What a command found: the exit code, and how to write the result.
 
-    The code is known before anything is written, so a reader that goes away early cannot change it.
+    The code is known before anything is written, so a reader that goes away early cannot change it. It is an
+    :class:`traceview.errors.ExitCode`, but for a command that hands on that of another program.
     """
 
-    code: ExitCode
+    code: int
     write: Callable[[TextIO], None]
 
 

@@ -16,6 +16,7 @@ from traceview.knowledge.sdpa import RuleKind, Scope, SdpaRule
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from traceview.capture_info import CaptureInfo
     from traceview.eligibility.calls import SdpaCall
     from traceview.eligibility.facts import Device
     from traceview.knowledge.releases import Version
@@ -61,6 +62,7 @@ class RuleAnswer:
         text: The recorded facts it rests on, or what is missing.
         releases: Where it holds, if it depends on the release.
         scope: The scope that spoke, with evidence and sources; of several the first.
+        by_capture: It rests on a setting that ``traceview.capture`` recorded.
     """
 
     rule: SdpaRule
@@ -69,6 +71,7 @@ class RuleAnswer:
     text: str
     releases: tuple[Version, ...]
     scope: Scope
+    by_capture: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +120,11 @@ class _Spoken:
     scope: Scope
 
 
-def evaluate(call: SdpaCall, device: Device, worlds: Worlds, cudnn: Version | None) -> Evaluation:
+def evaluate(
+    call: SdpaCall, device: Device, worlds: Worlds, cudnn: Version | None, capture: CaptureInfo | None = None
+) -> Evaluation:
     """Evaluate the whole rulebook for one call."""
-    places = [_Place(world, Facts(call, device, world.platform, world.release, cudnn)) for world in worlds.all]
+    places = [_Place(world, Facts(call, device, world.platform, world.release, cudnn, capture)) for world in worlds.all]
     kinds: dict[RuleKind, list[RuleAnswer]] = {kind: [] for kind in RuleKind}
     answers = []
     speak = _Speaker()
@@ -133,7 +138,7 @@ def evaluate(call: SdpaCall, device: Device, worlds: Worlds, cudnn: Version | No
             for rule, scopes in _rules_of(backend, place.world.platform, place.world.release):
                 said = speak(rule, scopes, place)
                 spoken.setdefault(rule.id, []).append(said)
-                if rule.kind is RuleKind.REFUSAL:
+                if rule.kind is RuleKind.REFUSAL or _is_refusal_by_setting(rule, said):
                     state = _worse(state, said)
             place.states[backend] = state
         refusals = []
@@ -141,12 +146,17 @@ def evaluate(call: SdpaCall, device: Device, worlds: Worlds, cudnn: Version | No
             if rule.id in spoken:
                 merged = _merged(rule, backend, homes, spoken[rule.id])
                 kinds[rule.kind].append(merged)
-                if rule.kind is RuleKind.REFUSAL:
+                if rule.kind is RuleKind.REFUSAL or any(_is_refusal_by_setting(rule, one) for one in spoken[rule.id]):
                     refusals.append(merged)
         joint = _joint_state([place.states[backend] for place in homes])
         answers.append(BackendAnswer(backend, joint, _sorted(refusals)))
     trials = tuple(Trial(place.world, order, place.states) for place in places for order in place.orders)
     return Evaluation(tuple(answers), trials, tuple(kinds[RuleKind.HIDDEN]), tuple(kinds[RuleKind.CONSEQUENCE]))
+
+
+def _is_refusal_by_setting(rule: SdpaRule, said: _Spoken) -> bool:
+    """A setting refuses that other traces do not hold: recorded, it is a rule like any other."""
+    return rule.kind is RuleKind.HIDDEN and said.answer.by_capture and said.answer.truth is Truth.YES
 
 
 class _Place:
@@ -208,12 +218,17 @@ def _merged(rule: SdpaRule, backend: str, homes: Sequence[_Place], said: Sequenc
     holds = [one for one in said if one.answer.truth is Truth.YES]
     unknown = [one for one in said if one.answer.truth is Truth.UNKNOWN]
     if len(holds) == len(homes):
-        return RuleAnswer(rule, backend, Status.REFUSES, holds[0].answer.text, (), holds[0].scope)
+        first, by_capture = holds[0], holds[0].answer.by_capture
+        return RuleAnswer(rule, backend, Status.REFUSES, first.answer.text, (), first.scope, by_capture)
     if holds:
-        return RuleAnswer(rule, backend, Status.DEPENDS, _where(holds, homes), _releases(holds), holds[0].scope)
+        first, by_capture = holds[0], holds[0].answer.by_capture
+        return RuleAnswer(
+            rule, backend, Status.DEPENDS, _where(holds, homes), _releases(holds), first.scope, by_capture
+        )
     if unknown:
         return RuleAnswer(rule, backend, Status.NOT_RECORDED, unknown[0].answer.text, (), unknown[0].scope)
-    return RuleAnswer(rule, backend, Status.ALLOWS, said[0].answer.text, (), said[0].scope)
+    first = next((one for one in said if one.answer.by_capture), said[0])
+    return RuleAnswer(rule, backend, Status.ALLOWS, first.answer.text, (), first.scope, first.answer.by_capture)
 
 
 def _releases(spoken: Iterable[_Spoken]) -> tuple[Version, ...]:

@@ -7,11 +7,12 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from traceview.eligibility.evaluate import BackendAnswer, Evaluation, RuleAnswer, State, Status, Trial, evaluate
-from traceview.eligibility.facts import Device
+from traceview.eligibility.facts import RECORDED_BY, Device
 from traceview.eligibility.worlds import find_worlds, range_text
 from traceview.knowledge.releases import parse_cudnn, parse_version
 
 if TYPE_CHECKING:
+    from traceview.capture_info import CaptureInfo
     from traceview.eligibility.calls import SdpaCall
     from traceview.knowledge.releases import Version
     from traceview.knowledge.sdpa import SdpaRule
@@ -36,10 +37,11 @@ class Comparison(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NotExcluded:
-    """A reason that can neither be shown nor ruled out, and the backends it would concern."""
+    """A reason that can neither be shown nor ruled out, the backends it would concern, and what is known of it."""
 
     rule: SdpaRule
     backends: tuple[str, ...]
+    known: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,7 @@ class Explanation:
             the release) were known.
         passed_over: Backends before the observed one that nothing recorded refuses.
         not_excluded: Settings that no trace records, for the backends tried before the observed one and not refused.
+        excluded: The same settings where ``traceview.capture`` recorded that they refuse nothing.
         consequences: What it means that this backend ran.
         notes: Remarks on versions.
     """
@@ -82,6 +85,7 @@ class Explanation:
     open: tuple[RuleAnswer, ...]
     passed_over: tuple[str, ...]
     not_excluded: tuple[NotExcluded, ...]
+    excluded: tuple[RuleAnswer, ...]
     consequences: tuple[RuleAnswer, ...]
     notes: tuple[str, ...]
 
@@ -107,6 +111,7 @@ def explain(
     observed: str | None = None,
     torch: str | None = None,
     cudnn: str | None = None,
+    capture: CaptureInfo | None = None,
 ) -> Explanation:
     """Evaluate the rulebook on one call and compare with what ran.
 
@@ -116,13 +121,14 @@ def explain(
         observed: The backend that ran: ``"flash"``, ``"efficient"``, ``"cudnn"`` or ``"math"``.
         torch: PyTorch version, if known.
         cudnn: cuDNN version (``"9.10.2"`` or ``"91002"``), if known.
+        capture: The settings that ``traceview.capture`` recorded, if it did.
 
     Raises:
         ValueError: ``torch`` or ``cudnn`` is no version number.
     """
     device = device or Device()
     worlds = find_worlds(call, device, _stated(torch, "torch"))
-    evaluation = evaluate(call, device, worlds, _stated(cudnn, "cudnn"))
+    evaluation = evaluate(call, device, worlds, _stated(cudnn, "cudnn"), capture)
     before = _before(observed, evaluation.trials)
     known = [answer for answer in evaluation.backends if answer.backend in before]
     causes = tuple(rule for answer in known for rule in answer.refused_by)
@@ -148,6 +154,7 @@ def explain(
         ),
         passed_over=tuple(answer.backend for answer in known if answer.state is State.ALLOWED),
         not_excluded=_not_excluded(evaluation, observed, before),
+        excluded=_excluded(evaluation, observed, before),
         consequences=_consequences(evaluation, observed),
         notes=worlds.notes,
     )
@@ -227,22 +234,38 @@ def _compare(observed: str | None, trials: tuple[Trial, ...], *, refused_before:
     return Comparison.EXPLAINED if refused_before else Comparison.EXPECTED
 
 
-def _not_excluded(evaluation: Evaluation, observed: str | None, before: tuple[str, ...]) -> tuple[NotExcluded, ...]:
-    """Hidden rules for the backends that could have run and did not."""
-    concerned = [
+def _concerned(evaluation: Evaluation, observed: str | None, before: tuple[str, ...]) -> list[str]:
+    """The backends that could have run and did not."""
+    return [
         answer.backend
         for answer in evaluation.backends
         if answer.state is not State.REFUSED and answer.backend != observed
         and (observed is None or answer.backend in before)
     ]  # fmt: skip
+
+
+def _not_excluded(evaluation: Evaluation, observed: str | None, before: tuple[str, ...]) -> tuple[NotExcluded, ...]:
+    """Hidden rules for the backends that could have run and did not."""
+    concerned = _concerned(evaluation, observed, before)
     found: dict[str, NotExcluded] = {}
     for answer in evaluation.hidden:
-        if answer.backend not in concerned or answer.status is Status.ALLOWS:
+        if answer.backend not in concerned or answer.status is not Status.NOT_RECORDED:
             continue
         earlier = found.get(answer.rule.id)
         backends = (*(earlier.backends if earlier else ()), answer.backend)
-        found[answer.rule.id] = NotExcluded(answer.rule, backends)
+        known = answer.text if RECORDED_BY in answer.text else ""
+        found[answer.rule.id] = NotExcluded(answer.rule, backends, (earlier.known if earlier else "") or known)
     return tuple(found.values())
+
+
+def _excluded(evaluation: Evaluation, observed: str | None, before: tuple[str, ...]) -> tuple[RuleAnswer, ...]:
+    """Hidden rules that do not refuse those backends, because the setting was recorded."""
+    concerned = _concerned(evaluation, observed, before)
+    return tuple(
+        answer
+        for answer in evaluation.hidden
+        if answer.backend in concerned and answer.status is Status.ALLOWS and answer.by_capture
+    )
 
 
 def _consequences(evaluation: Evaluation, observed: str | None) -> tuple[RuleAnswer, ...]:

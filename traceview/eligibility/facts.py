@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from traceview.capture_info import CaptureInfo
     from traceview.eligibility.calls import SdpaCall
     from traceview.knowledge.releases import Version
 
@@ -25,10 +26,18 @@ class Truth(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A truth and what it rests on: for ``YES`` and ``NO`` the recorded facts, for ``UNKNOWN`` what is missing."""
+    """A truth and what it rests on: for ``YES`` and ``NO`` the recorded facts, for ``UNKNOWN`` what is missing.
+
+    ``by_capture``: it rests on a setting that ``traceview.capture`` recorded, not on the arguments of the call.
+    """
 
     truth: Truth
     text: str
+    by_capture: bool = False
+
+
+RECORDED_BY: Final = "recorded by traceview.capture"
+"""Source of a setting."""
 
 
 def yes(text: str) -> Answer:
@@ -77,6 +86,7 @@ class Facts:
     platform: str
     release: Version
     cudnn: Version | None
+    capture: CaptureInfo | None = None
 
     @property
     def sm(self) -> int | None:

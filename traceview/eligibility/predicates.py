@@ -16,6 +16,7 @@ PREDICATES: Final[Mapping[str, Predicate]] = {
     for function in (
         settings.always,
         settings.never_recorded,
+        settings.recorded_setting,
         settings.dtype_not_in,
         settings.half_inputs,
         settings.mask_given,

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from traceview.eligibility.facts import HALF, Answer, Facts, missing, no, yes
+from traceview.eligibility.facts import HALF, RECORDED_BY, Answer, Facts, Truth, missing, no, yes
+from traceview.eligibility.worlds import possible_orders
+from traceview.knowledge import sdpa
 from traceview.knowledge.releases import Version, parse_version, version_text
 
 if TYPE_CHECKING:
@@ -25,6 +27,79 @@ def never_recorded(facts: Facts, params: Mapping[str, Any]) -> Answer:
     if params.get("only_with_mask") and facts.call.mask is None and facts.call.mask_known:
         return no("no mask")
     return missing("a setting that no trace records")
+
+
+_WORDS: Final = {
+    "sdpa.flash": "the switch of flash attention",
+    "sdpa.efficient": "the switch of memory-efficient attention",
+    "sdpa.cudnn": "the switch of cuDNN attention",
+    "sdpa.math": "the switch of the math path",
+    "sdpa.flash_built": "flash attention in this build",
+    "sdpa.flash_impl": "the implementation of flash attention",
+    "deterministic": "deterministic algorithms",
+    "rocm_attention_library": "the preferred attention library",
+}
+"""Settings in words."""
+
+
+def recorded_setting(facts: Facts, params: Mapping[str, Any]) -> Answer:
+    """A setting of the program, known only where ``traceview.capture`` recorded it.
+
+    Params: ``setting`` is its name; ``refuses`` the value that refuses the backend, any other allows it; or
+    ``harmless`` the values that allow it, any other leaves it open. With ``ordered`` the order in which the backends
+    are tried must be the default, too. Without ``setting`` nothing is ever recorded.
+    """
+    name = params.get("setting")
+    capture = facts.capture
+    if name is None or capture is None or capture.settings.get(name) is None:
+        return missing("a setting that no trace records")
+    words = _WORDS.get(name, name)
+    value = capture.settings[name]
+    if name in capture.changed:
+        return missing(f"{words} was changed while the trace was recorded, {RECORDED_BY}")
+    told = f"{words} is {_shown(value)}, {RECORDED_BY}"
+    if _chosen_earlier(facts):
+        return missing(f"{told}, but compiled code chose its backend when it was compiled")
+    if "harmless" in params:
+        known = value in params["harmless"]
+        return Answer(Truth.NO, told, by_capture=True) if known else missing(told)
+    if value == params["refuses"]:
+        return Answer(Truth.YES, told, by_capture=True)
+    if params.get("ordered") and not _in_default_order(facts, name.removeprefix("sdpa.")):
+        return missing(f"{told}, but the order in which backends are tried may have been set")
+    return Answer(Truth.NO, told, by_capture=True)
+
+
+def _chosen_earlier(facts: Facts) -> bool:
+    """The op of one backend was called directly, as compiled code does: the choice is older than the recording."""
+    signature = sdpa.signature_of(facts.call.op)
+    return signature is not None and signature.backend is not None
+
+
+_AT_START: Final = ("flash", "efficient", "math", "cudnn", "overrideable")
+"""The order that PyTorch starts with (``_get_sdp_priority_order()`` of 2.13, live); some GPUs get another one later."""
+
+
+def _in_default_order(facts: Facts, backend: str) -> bool:
+    """Nothing was put before a backend: the recorded order is a default one, or it is first in that of the start.
+
+    Releases that record no order cannot change theirs.
+    """
+    capture = facts.capture
+    recorded = capture.settings.get("sdpa.priority") if capture is not None else None
+    if capture is None or not isinstance(recorded, tuple):
+        return True
+    if "sdpa.priority" in capture.changed:
+        return False
+    if recorded == _AT_START and recorded.index(backend) <= recorded.index("math"):
+        return True
+    return any(tuple(name for name in recorded if name in order) == order for order in possible_orders(facts))
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return str(value)
 
 
 def dtype_not_in(facts: Facts, params: Mapping[str, Any]) -> Answer:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from traceview.knowledge.architectures import architecture
 from traceview.knowledge.releases import parse_cudnn, parse_version, version_text
-from traceview.sdpa import recorded_version, without_accelerator
+from traceview.sdpa import version_of, without_accelerator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -50,7 +50,7 @@ class Circumstances:
 
     Args:
         timeline: The trace.
-        context: Facts that the trace does not hold; they outweigh what it states.
+        context: Facts that the trace does not hold; they outweigh what it states, but not what was captured.
     """
 
     def __init__(self, timeline: Timeline, context: Context) -> None:
@@ -85,16 +85,11 @@ class Circumstances:
         return Applies(holds=True)
 
     def _stated(self, key: str) -> Version | None:
-        given = getattr(self._context, key)
-        if key == "torch":
-            text = given or recorded_version(self._timeline, "torch_version", "pytorch_version")
-            return parse_version(text) if text else None
+        text = version_of(self._timeline, key, getattr(self._context, key))
         if key == "cudnn":
-            text = given or recorded_version(self._timeline, "cudnn_version")
             return parse_cudnn(text) if text else None
-        text = given or recorded_version(self._timeline, "cuda_runtime_version")
         version = parse_version(text) if text else None
-        if version and len(version) == 1 and version[0] >= 1000:
+        if key == "cuda" and version and len(version) == 1 and version[0] >= 1000:
             # The number of CUDA's own interface: 12040 is 12.4.
             return (version[0] // 1000, version[0] % 1000 // 10)
         return version

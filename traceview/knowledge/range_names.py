@@ -12,14 +12,11 @@ from enum import StrEnum
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Final
 
+from traceview.capture_info import MARK_PREFIX
 from traceview.name_numbers import read_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-MARK_PREFIX: Final = "traceview.stage:"
-"""What an explicit mark of a stage starts with: an annotation (``record_function``, NVTX range, ``TraceAnnotation``)
-named ``traceview.stage:denoise`` marks the stage ``denoise``."""
 
 
 class RangeKind(StrEnum):

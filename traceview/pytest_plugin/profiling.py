@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 from functools import wraps
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypeVar
 
+from traceview.capture.documents import new_session
+from traceview.capture.frameworks import cudnn_version, torch_gpus, torch_module, torch_versions
+from traceview.capture.torch_recording import activities, is_recording, synchronise
+from traceview.capture.torch_settings import SettingsWatch, read_settings
+from traceview.capture_info import KEY, CaptureInfo
 from traceview.errors import TraceviewError
 from traceview.pytest_plugin.asserting import calling_place
 
@@ -84,6 +89,7 @@ class Recording:
         self._with_stack = with_stack
         self._torch: Any = None
         self._profiler: Any = None
+        self._watch: Any = None
         self.path: str | None = None
         self.result: CheckResult | None = None
 
@@ -103,17 +109,20 @@ class Recording:
     ) -> None:
         __tracebackhide__ = True
         profiler, self._profiler = self._profiler, None
+        watch, self._watch = self._watch, None
         try:
-            if kind is None and self._torch.cuda.is_available():
+            if kind is None:
                 # Kernels still in flight would be missing from the trace.
-                self._torch.cuda.synchronize()
+                synchronise(self._torch)
+                profiler.add_metadata_json(KEY, json.dumps(self._described(watch).document()))
         finally:
             profiler.stop()
+            watch.__exit__(None, None, None)
         if kind is not None:
             return
         self.path = self._fixture.new_path()
         profiler.export_chrome_trace(self.path)
-        running = {"torch": str(self._torch.__version__), "cudnn": _cudnn_version(self._torch)}
+        running = {"torch": str(self._torch.__version__), "cudnn": cudnn_version(self._torch)}
         self.result = self._fixture.assert_dispatch.judge(self.path, self._place, {**self._given, **running})
 
     def __call__(self, function: Callable[_Arguments, _Returned]) -> Callable[_Arguments, _Returned]:
@@ -127,58 +136,30 @@ class Recording:
 
         return recorded
 
+    def _described(self, watch: SettingsWatch) -> CaptureInfo:
+        """The conditions of the recording, which the verdict may rest on."""
+        return CaptureInfo(
+            session=new_session(),
+            framework="torch",
+            versions=torch_versions(self._torch),
+            gpus=torch_gpus(self._torch),
+            settings=read_settings(self._torch),
+            changed=watch.changed(),
+        )
+
     def _start(self) -> None:
         if self._profiler is not None:
             raise TraceviewError("profiling", why="this recording is running already.", next_step="Make a second one.")
-        self._torch = _torch()
-        profiler = self._torch.profiler
-        activities = [profiler.ProfilerActivity.CPU]
-        if self._torch.cuda.is_available():
-            activities.append(profiler.ProfilerActivity.CUDA)
-        if self._torch.autograd._profiler_enabled():  # noqa: SLF001 - a second one would end the first without a word
+        self._torch = torch_module("profile_dispatch", ", or give assert_dispatch a trace recorded elsewhere")
+        if is_recording(self._torch):  # A second one would end the first without a word.
             raise TraceviewError(
                 "profiling",
                 why="the PyTorch profiler is running already, and only one can.",
                 next_step="Is this block inside another one that is profiled?",
             )
-        started = profiler.profile(activities=activities, record_shapes=True, with_stack=self._with_stack)
+        started = self._torch.profiler.profile(
+            activities=activities(self._torch), record_shapes=True, with_stack=self._with_stack
+        )
+        self._watch = SettingsWatch(self._torch).__enter__()
         started.start()
         self._profiler = started
-
-
-def _torch() -> Any:
-    """PyTorch, which only this needs.
-
-    Raises:
-        TraceviewError: it is not installed or cannot be imported.
-    """
-    try:
-        # By name: traceview runs without the frameworks it explains, and its import contracts hold it to that.
-        torch = import_module("torch")
-        import_module("torch.profiler")
-    except ModuleNotFoundError as error:
-        if error.name != "torch":
-            raise TraceviewError("no-torch", why=f"PyTorch cannot be imported: {error}.") from None
-        raise TraceviewError(
-            "no-torch",
-            why="profile_dispatch needs PyTorch, which is not installed here.",
-            next_step="Install it (pip install torch), or give assert_dispatch a trace recorded elsewhere.",
-        ) from None
-    except (ImportError, OSError) as error:
-        raise TraceviewError("no-torch", why=f"PyTorch cannot be imported: {error}.") from None
-    return torch
-
-
-def _cudnn_version(torch: Any) -> str | None:
-    """The version of cuDNN that runs, ``None`` without a CUDA device; 91002 is 9.10.2, 8907 is 8.9.7."""
-    if not torch.cuda.is_available() or torch.version.cuda is None:
-        return None
-    try:
-        number = torch.backends.cudnn.version()
-    except RuntimeError:  # Built for another version than it found.
-        return None
-    if not number:
-        return None
-    per_major = 10_000 if number >= 90_000 else 1_000
-    major, rest = divmod(int(number), per_major)
-    return f"{major}.{rest // 100}.{rest % 100}"

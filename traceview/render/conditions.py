@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from traceview.count_words import count_words
+from traceview.render.capture_words import capture_facts
 from traceview.render.units import counted
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ def conditions(trace: TraceInfo, summary: ImportSummary, findings: Sequence[Find
         ("events", f"{trace.events:,}" + (f", the file is {_broken(summary)}" if trace.truncated else "")),
         ("trust", trace.trust if not limits else f"{trace.trust}: {limits[0]}"),
         *(("", limit) for limit in limits[1:]),
+        *(capture_facts(trace.capture) if trace.capture is not None else []),
     ]
 
 

@@ -190,6 +190,7 @@ def trace_part(trace: TraceInfo) -> dict[str, Any]:
         "events": trace.events,
         "truncated": trace.truncated,
         "trust": trace.trust,
+        "capture": None if trace.capture is None else trace.capture.document(),
     }
 
 

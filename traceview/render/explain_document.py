@@ -34,9 +34,16 @@ def explain_document(found: Explanations, trace: TraceInfo, summary: ImportSumma
         "explanations": [_explained(one) for one in found.explained] if found.table.dispatches else None,
         "findings": [finding_part(finding) for finding in found.findings],
         "import_report": import_part(summary),
-        "notes": []
-        if found.table.dispatches
-        else [{"part": "explanations", "text": "The trace has no device work and no op that asks for attention."}],
+        "notes": [
+            *({"part": "explanations", "text": note} for note in found.notes),
+            *(
+                []
+                if found.table.dispatches
+                else [
+                    {"part": "explanations", "text": "The trace has no device work and no op that asks for attention."}
+                ]
+            ),
+        ],
     }
 
 

@@ -61,6 +61,8 @@ def write_explanations(
     """
     page.verdict(_answer(found))
     write_conditions(page, trace, summary)
+    for note in found.notes:
+        page.bullet(note)
     stories = [one for one in found.explained if not one.expected]
     for one in stories[:limit]:
         _write_story(page, one, found.table.busy_ns)

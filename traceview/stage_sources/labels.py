@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from traceview import profiler_steps
-from traceview.knowledge.range_names import MARK_PREFIX, RangeKind, RangeName, is_diffusion_part, read_range_name
+from traceview.capture_info import MARK_PREFIX
+from traceview.knowledge.range_names import RangeKind, RangeName, is_diffusion_part, read_range_name
 from traceview.stage_sources.found import MOST_NAMES, NO_RANGES
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from traceview.capture_info import MARK_PREFIX
 from traceview.stage_sources.found import MOST_NAMES
 
 if TYPE_CHECKING:
@@ -32,13 +33,17 @@ _JVP: Final = re.compile(r"^(?P<back>transpose\()?jvp\((?P<inner>.*?)\)+$")
 _NO_SCOPE: Final = re.compile(r"->|,|^\w+::")
 """Products in the words of einsum, and operators that another framework was traced through."""
 _INDEX: Final = re.compile(r"[_.]?\d+$")
+_FOUND: Final = {"id": pl.UInt32, "stage": pl.String, "by_user": pl.Boolean, "marked": pl.Boolean}
 _SIGNIFICANT: Final = 0.05
 _MOST_DEPTH: Final = 8
 
 
 def find(timeline: Timeline, patterns: Sequence[StagePattern] = ()) -> pl.DataFrame:
-    """Device rows whose scope is recorded: ``id``, ``stage``, and ``by_user`` where a pattern of the user named it."""
-    empty = pl.DataFrame(schema={"id": pl.UInt32, "stage": pl.String, "by_user": pl.Boolean})
+    """Device rows whose scope is recorded: ``id``, ``stage``, and whether the user named it.
+
+    ``by_user``: by a pattern; ``marked``: by marks in the program, which lie inside the stage of the launch.
+    """
+    empty = pl.DataFrame(schema=_FOUND)
     key = next((key for key in KEYS if key in timeline.details), None)
     if key is None or timeline.details[key].schema["value"] != pl.Categorical:
         return empty
@@ -48,19 +53,20 @@ def find(timeline: Timeline, patterns: Sequence[StagePattern] = ()) -> pl.DataFr
         return empty
     weights = rows.group_by("value").agg(pl.col("dur_ns").sum())
     paths = {value: scope_path(_text(value)) for value in weights["value"].to_list()}
-    stages = _cut(paths, weights)
+    marks = {value: _marked(path) for value, path in paths.items()}
+    # A program with marks is split by those alone: other scopes are inside or beside what its author named.
+    stages = {path: _marked(path) for path in paths.values()} if any(marks.values()) else _cut(paths, weights)
     by_user = {value: _by_pattern(_text(value), patterns) for value in paths}
     told = pl.DataFrame(
         {
             "value": list(paths),
             "stage": [by_user[value] or stages[paths[value]] for value in paths],
             "by_user": [by_user[value] is not None for value in paths],
+            "marked": [by_user[value] is None and marks[value] is not None for value in paths],
         },
-        schema={"value": pl.String, "stage": pl.String, "by_user": pl.Boolean},
+        schema={"value": pl.String, "stage": pl.String, "by_user": pl.Boolean, "marked": pl.Boolean},
     )
-    return (
-        rows.join(told, on="value", how="left").filter(pl.col("stage").is_not_null()).select("id", "stage", "by_user")
-    )
+    return rows.join(told, on="value", how="left").filter(pl.col("stage").is_not_null()).select(*_FOUND)
 
 
 def scope_path(op_name: str) -> tuple[str, ...]:
@@ -83,6 +89,12 @@ def scope_path(op_name: str) -> tuple[str, ...]:
         if not scopes or scopes[-1] != scope:
             scopes.append(scope)
     return ("backward", *scopes) if backward else tuple(scopes)
+
+
+def _marked(path: tuple[str, ...]) -> str | None:
+    """The stage that ``traceview.capture.stage`` named while the program was traced; ``None``: none."""
+    names = [scope.removeprefix(MARK_PREFIX) for scope in path if scope.startswith(MARK_PREFIX)]
+    return "/".join(names) or None
 
 
 def _text(value: str) -> str:
