@@ -353,7 +353,7 @@ def _producer(before: TraceInfo, after: TraceInfo) -> Condition:
 
 def _versions(before: Mapping[str, str], after: Mapping[str, str]) -> list[Condition]:
     if not before or not after:
-        return [Condition("versions", None, None, Effect.UNKNOWN, "versions are not recorded in both")]
+        return [Condition("versions", None, None, Effect.UNKNOWN, "they may differ")]
     found = [
         Condition(
             f"{name} version", before[name], after[name], Effect.LIMITS,

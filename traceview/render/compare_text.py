@@ -9,7 +9,7 @@ from traceview.quantities import signed_percent
 from traceview.render.grids import Grid, print_markdown, write_grid
 from traceview.render.names import UNATTRIBUTED, stage_name
 from traceview.render.page import Column, Page
-from traceview.render.units import counted, duration, durations, percent
+from traceview.render.units import counted, duration, durations
 from traceview.step_change import Verdict
 
 if TYPE_CHECKING:
@@ -52,6 +52,9 @@ def headline(found: Comparison) -> str:
     step = found.step
     if step.before is None or step.after is None or step.change is None:
         return f"{_WORDS[found.verdict]}: {found.why}."
+    if found.comparable is Comparable.NO:
+        before, after = duration(round(step.before.median_ns)), duration(round(step.after.median_ns))
+        return f"Inconclusive: {found.why}. A step takes {before} before and {after} after, which proves nothing."
     text = f"{_WORDS[found.verdict]}: a step takes {_length(step)}"
     if found.verdict is Verdict.INCONCLUSIVE:
         text += f"; {found.why}"
