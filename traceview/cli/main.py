@@ -32,6 +32,7 @@ COMMANDS: Final = (
     "recompiles",
     "transfers",
     "compare",
+    "dashboard",
     "rule",
     "rules",
 )
