@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from traceview import gaps
 from traceview.busy import DeviceBusy, busy
+from traceview.dispatch import dispatch_table
 from traceview.gap_report import GapReport, gap_report
 from traceview.idle_split import idle_split
 from traceview.recompile_report import RecompileReport, recompile_report
@@ -25,9 +25,11 @@ from traceview.report_parts import (
     describe,
     summarise_import,
 )
+from traceview.rules.base import Facts
 from traceview.stage_table import StageTable, stage_table
 from traceview.step_marks import StepSource
 from traceview.time_report import StepTimeline, stage_notes, step_notes, step_timeline
+from traceview.top_findings import RankedFinding, top_findings
 from traceview.transfer_report import TransferReport, transfer_report
 from traceview.xprof_figures import XprofFigures, xprof_figures
 
@@ -169,6 +171,8 @@ class Report:
     transfers: TransferReport | None = None
     xprof: XprofFigures | None = None
     """The figures that XProf itself shows, for a profile of TPUs."""
+    findings: tuple[RankedFinding, ...] | None = None
+    """What every rule found in the whole trace, most to win first."""
 
 
 def steps_of(steps: StepTimeline) -> tuple[Step, ...]:
@@ -281,7 +285,8 @@ def report(timeline: Timeline, *, launched_only: bool = False, given: Sequence[S
     elif kernels is None:
         notes.append(PartNote("kernels", "No device work has a launch in the file, so none is left."))
     notes += _launch_notes(devices, launched_only=launched_only)
-    works = gaps.works(timeline)
+    facts = Facts(timeline, dispatch_table(timeline))
+    works = facts.works
     time = step_timeline(timeline, split_idle=idle_split(timeline, works))
     stages = stage_table(timeline, given, steps=time.table)
     marked = time.table.source is not StepSource.WHOLE
@@ -302,9 +307,10 @@ def report(timeline: Timeline, *, launched_only: bool = False, given: Sequence[S
         time=time,
         stages=stages,
         gaps=gap_report(timeline, works),
-        recompiles=recompile_report(timeline),
+        recompiles=recompile_report(timeline, known=facts.recompiles),
         transfers=transfer_report(timeline),
         xprof=xprof,
+        findings=top_findings(facts),
     )
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
-from traceview.cli.command import Answer, add_trace_options, load_traces, positive
-from traceview.errors import ExitCode
+from traceview.cli.command import FORMS, Answer, add_trace_options, in_form, load_traces, positive
 
 if TYPE_CHECKING:
     import argparse
@@ -20,7 +19,7 @@ DESCRIPTION = (
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Options of this command."""
-    add_trace_options(parser, ("text", "json", "markdown"))
+    add_trace_options(parser, FORMS)
     parser.add_argument(
         "--limit",
         type=positive,
@@ -32,25 +31,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> Answer:
     """Read and analyse."""
     from traceview.gap_report import gap_report, places
+    from traceview.render.idle_documents import gaps_document
+    from traceview.render.idle_text import print_gaps, write_gaps
 
     timeline = load_traces(options)
     result = gap_report(timeline)
     limit = options.limit or (1000 if options.format == "json" else 10)
     where = [] if result.gaps is None else places(timeline, result.gaps.head(min(limit, 1000)))
 
-    def write(out: TextIO) -> None:
-        if options.format == "json":
-            from traceview.render.documents import dumps
-            from traceview.render.idle_documents import gaps_document
-
-            print(dumps(gaps_document(result, limit=limit, places=where)), file=out)
-            return
-        from traceview.render.idle_text import print_gaps, write_gaps
-        from traceview.render.page import Page
-
-        if options.format == "markdown":
-            print_gaps(result, out, places=where, limit=limit)
-        else:
-            write_gaps(result, Page(out), places=where, limit=limit)
-
-    return Answer(ExitCode.OK, write)
+    return in_form(
+        options,
+        document=lambda: gaps_document(result, limit=limit, places=where),
+        text=lambda page: write_gaps(result, page, places=where, limit=limit),
+        markdown=lambda out: print_gaps(result, out, places=where, limit=limit),
+    )

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
-from traceview.cli.command import Answer, add_trace_options, load_traces, positive
-from traceview.errors import ExitCode
+from traceview.cli.command import FORMS, Answer, add_trace_options, in_form, load_traces, positive
 
 if TYPE_CHECKING:
     import argparse
@@ -20,7 +19,7 @@ DESCRIPTION = (
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Options of this command."""
-    add_trace_options(parser, ("text", "json", "markdown"))
+    add_trace_options(parser, FORMS)
     parser.add_argument(
         "--compile-log",
         metavar="PATH",
@@ -34,23 +33,15 @@ def run(options: argparse.Namespace) -> Answer:
     """Read and analyse."""
     from traceview.compile_log import read_compile_log
     from traceview.recompile_report import recompile_report
+    from traceview.render.idle_documents import recompiles_document
+    from traceview.render.recompile_text import print_recompiles, write_recompiles
 
     log = read_compile_log(options.compile_log) if options.compile_log else None
     result = recompile_report(load_traces(options), log)
 
-    def write(out: TextIO) -> None:
-        if options.format == "json":
-            from traceview.render.documents import dumps
-            from traceview.render.idle_documents import recompiles_document
-
-            print(dumps(recompiles_document(result, limit=options.limit)), file=out)
-            return
-        from traceview.render.page import Page
-        from traceview.render.recompile_text import print_recompiles, write_recompiles
-
-        if options.format == "markdown":
-            print_recompiles(result, out, limit=options.limit)
-        else:
-            write_recompiles(result, Page(out), limit=options.limit)
-
-    return Answer(ExitCode.OK, write)
+    return in_form(
+        options,
+        document=lambda: recompiles_document(result, limit=options.limit),
+        text=lambda page: write_recompiles(result, page, limit=options.limit),
+        markdown=lambda out: print_recompiles(result, out, limit=options.limit),
+    )

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
-from traceview.cli.command import Answer, add_stage_option, add_trace_options, given_stages, load_traces
-from traceview.errors import ExitCode
+from traceview.cli.command import FORMS, Answer, add_stage_option, add_trace_options, given_stages, in_form, load_traces
 
 if TYPE_CHECKING:
     import argparse
@@ -20,7 +19,7 @@ DESCRIPTION = (
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Options of this command."""
-    add_trace_options(parser)
+    add_trace_options(parser, FORMS)
     add_stage_option(parser)
     parser.add_argument(
         "--launched-only",
@@ -32,20 +31,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> Answer:
     """Read and analyse."""
     from traceview import report
+    from traceview.render.report_document import report_document
+    from traceview.render.report_text import print_report, write_report
 
     given = given_stages(options)
     result = report.report(load_traces(options), launched_only=options.launched_only, given=given)
 
-    def write(out: TextIO) -> None:
-        if options.format == "json":
-            from traceview.render.documents import dumps
-            from traceview.render.report_document import report_document
-
-            print(dumps(report_document(result)), file=out)
-        else:
-            from traceview.render.page import Page
-            from traceview.render.report_text import write_report
-
-            write_report(result, Page(out))
-
-    return Answer(ExitCode.OK, write)
+    return in_form(
+        options,
+        document=lambda: report_document(result),
+        text=lambda page: write_report(result, page),
+        markdown=lambda out: print_report(result, out),
+    )

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TextIO
+from typing import TYPE_CHECKING, Final
 
-from traceview.cli.command import Answer, add_stage_option, add_trace_options, given_stages, load_traces, positive
-from traceview.errors import ExitCode
+from traceview.cli.command import (
+    FORMS,
+    Answer,
+    add_stage_option,
+    add_trace_options,
+    given_stages,
+    in_form,
+    load_traces,
+    positive,
+)
 
 if TYPE_CHECKING:
     import argparse
@@ -22,7 +30,7 @@ DEFAULT_LIMIT: Final = 16
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Options of this command."""
-    add_trace_options(parser, ("text", "json", "markdown"))
+    add_trace_options(parser, FORMS)
     add_stage_option(parser)
     parser.add_argument(
         "--limit",
@@ -35,24 +43,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Answer:
     """Read and analyse."""
+    from traceview.render.time_documents import stages_document
+    from traceview.render.time_text import print_stages, write_stages
     from traceview.time_report import stage_report
 
     given = given_stages(options)
     result = stage_report(load_traces(options), given)
 
-    def write(out: TextIO) -> None:
-        if options.format == "json":
-            from traceview.render.documents import dumps
-            from traceview.render.time_documents import stages_document
-
-            print(dumps(stages_document(result)), file=out)
-            return
-        from traceview.render.page import Page
-        from traceview.render.time_text import print_stages, write_stages
-
-        if options.format == "markdown":
-            print_stages(result, out, limit=options.limit)
-        else:
-            write_stages(result, Page(out), limit=options.limit)
-
-    return Answer(ExitCode.OK, write)
+    return in_form(
+        options,
+        document=lambda: stages_document(result),
+        text=lambda page: write_stages(result, page, limit=options.limit),
+        markdown=lambda out: print_stages(result, out, limit=options.limit),
+    )

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
-from traceview.cli.command import Answer, add_trace_options, load_traces
-from traceview.errors import ExitCode
+from traceview.cli.command import FORMS, Answer, add_trace_options, in_form, load_traces
 
 if TYPE_CHECKING:
     import argparse
@@ -20,30 +19,22 @@ DESCRIPTION = (
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Options of this command."""
-    add_trace_options(parser, ("text", "json", "markdown"))
+    add_trace_options(parser, FORMS)
 
 
 def run(options: argparse.Namespace) -> Answer:
     """Read and analyse."""
+    from traceview.render.time_documents import steps_document
+    from traceview.render.time_text import print_steps, write_steps
     from traceview.report import steps_of
     from traceview.time_report import step_report
 
     result = step_report(load_traces(options))
     steps = steps_of(result.steps)
 
-    def write(out: TextIO) -> None:
-        if options.format == "json":
-            from traceview.render.documents import dumps
-            from traceview.render.time_documents import steps_document
-
-            print(dumps(steps_document(result, steps)), file=out)
-            return
-        from traceview.render.page import Page
-        from traceview.render.time_text import print_steps, write_steps
-
-        if options.format == "markdown":
-            print_steps(result, steps, out)
-        else:
-            write_steps(result, steps, Page(out))
-
-    return Answer(ExitCode.OK, write)
+    return in_form(
+        options,
+        document=lambda: steps_document(result, steps),
+        text=lambda page: write_steps(result, steps, page),
+        markdown=lambda out: print_steps(result, steps, out),
+    )

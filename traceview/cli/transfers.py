@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
-from traceview.cli.command import Answer, add_trace_options, load_traces, positive
-from traceview.errors import ExitCode
+from traceview.cli.command import FORMS, Answer, add_trace_options, in_form, load_traces, positive
 
 if TYPE_CHECKING:
     import argparse
@@ -20,7 +19,7 @@ DESCRIPTION = (
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Options of this command."""
-    add_trace_options(parser, ("text", "json", "markdown"))
+    add_trace_options(parser, FORMS)
     parser.add_argument(
         "--limit",
         type=positive,
@@ -31,24 +30,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Answer:
     """Read and analyse."""
+    from traceview.render.idle_documents import transfers_document
+    from traceview.render.transfer_text import print_transfers, write_transfers
     from traceview.transfer_report import transfer_report
 
     result = transfer_report(load_traces(options))
     limit = options.limit or (None if options.format == "json" else 20)
 
-    def write(out: TextIO) -> None:
-        if options.format == "json":
-            from traceview.render.documents import dumps
-            from traceview.render.idle_documents import transfers_document
-
-            print(dumps(transfers_document(result, limit=limit)), file=out)
-            return
-        from traceview.render.page import Page
-        from traceview.render.transfer_text import print_transfers, write_transfers
-
-        if options.format == "markdown":
-            print_transfers(result, out, limit=limit)
-        else:
-            write_transfers(result, Page(out), limit=limit)
-
-    return Answer(ExitCode.OK, write)
+    return in_form(
+        options,
+        document=lambda: transfers_document(result, limit=limit),
+        text=lambda page: write_transfers(result, page, limit=limit),
+        markdown=lambda out: print_transfers(result, out, limit=limit),
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from traceview.render.conditions import write_conditions
+from traceview.render.grids import Grid
 from traceview.render.names import middle_cut, plain
 from traceview.render.page import Column, Page
 from traceview.render.units import counted, duration, durations, percent
@@ -62,6 +63,15 @@ def _explain(result: KernelReport) -> str:
 
 def write_families(page: Page, families: Sequence[KernelUse]) -> None:
     """One row per family of device work."""
+    page.table(*_family_rows(families))
+
+
+def families_grid(families: Sequence[KernelUse], heading: str) -> Grid:
+    """The same as a table that text and Markdown share."""
+    return Grid(heading, *_family_rows(families))
+
+
+def _family_rows(families: Sequence[KernelUse]) -> tuple[list[Column], list[list[str]]]:
     unit, totals = durations(one.total_ns for one in families)
     columns = [
         Column("share", number=True),
@@ -72,7 +82,7 @@ def write_families(page: Page, families: Sequence[KernelUse]) -> None:
     rows = [
         [percent(one.share), total, f"{one.count:,}", one.family] for one, total in zip(families, totals, strict=True)
     ]
-    page.table(*_with_busy(columns, rows, families))
+    return _with_busy(columns, rows, families)
 
 
 def write_kernels(page: Page, kernels: Sequence[KernelUse], *, details: bool = False, full_names: bool = False) -> None:
@@ -84,6 +94,18 @@ def write_kernels(page: Page, kernels: Sequence[KernelUse], *, details: bool = F
         details: Also provider and busy share.
         full_names: Do not shorten names of up to :data:`MOST_FULL` characters.
     """
+    columns, rows = _kernel_rows(kernels, details=details, full_names=full_names)
+    page.table(columns, rows, least_name=LEAST_NAME if details and not full_names else 0)
+
+
+def kernels_grid(kernels: Sequence[KernelUse], heading: str) -> Grid:
+    """The same as a table that text and Markdown share."""
+    return Grid(heading, *_kernel_rows(kernels))
+
+
+def _kernel_rows(
+    kernels: Sequence[KernelUse], *, details: bool = False, full_names: bool = False
+) -> tuple[list[Column], list[list[str]]]:
     unit, totals = durations(one.total_ns for one in kernels)
     mean_unit, means = durations((one.mean_ns for one in kernels), short=True)
     columns = [
@@ -111,7 +133,7 @@ def write_kernels(page: Page, kernels: Sequence[KernelUse], *, details: bool = F
     ]
     if details:
         columns, rows = _with_busy(columns, rows, kernels)
-    page.table(columns, rows, least_name=LEAST_NAME if details and not full_names else 0)
+    return columns, rows
 
 
 def _with_busy(

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from traceview.report import Step
-    from traceview.report_parts import PartNote
     from traceview.stage_table import StageTable
     from traceview.steps import StepTimes
     from traceview.time_report import StageReport, StepReport, StepTimeline
@@ -149,7 +148,6 @@ def write_steps(result: StepReport, steps: Sequence[Step], page: Page) -> None:
     write_conditions(page, result.trace, result.import_report)
     for grid in _step_grids(result, steps):
         write_grid(page, grid)
-    _write_notes(page, result.notes)
     write_remarks(page, result.import_report)
 
 
@@ -159,22 +157,19 @@ def write_stages(result: StageReport, page: Page, *, limit: int | None) -> None:
     write_conditions(page, result.trace, result.import_report)
     for grid in _stage_grids(result, limit):
         write_grid(page, grid)
-    _write_notes(page, result.notes)
     write_remarks(page, result.import_report)
 
 
 def print_steps(result: StepReport, steps: Sequence[Step], out: TextIO) -> None:
     """``traceview steps`` as Markdown."""
     facts = conditions(result.trace, result.import_report)
-    grids = [*_step_grids(result, steps), *_notes(result.notes)]
-    print_markdown(out, "traceview steps", step_sentence(result.steps), facts, grids)
+    print_markdown(out, "traceview steps", step_sentence(result.steps), facts, _step_grids(result, steps))
 
 
 def print_stages(result: StageReport, out: TextIO, *, limit: int | None) -> None:
     """``traceview stages`` as Markdown."""
     facts = conditions(result.trace, result.import_report)
-    grids = [*_stage_grids(result, limit), *_notes(result.notes)]
-    print_markdown(out, "traceview stages", stage_sentence(result.stages), facts, grids)
+    print_markdown(out, "traceview stages", stage_sentence(result.stages), facts, _stage_grids(result, limit))
 
 
 def _step_grids(result: StepReport, steps: Sequence[Step]) -> list[Grid]:
@@ -185,12 +180,13 @@ def _step_grids(result: StepReport, steps: Sequence[Step]) -> list[Grid]:
         idle_grid(result.steps),
         host_grid(result.steps),
         steps_grid(steps, result.steps.table.source.value) if steps else None,
+        notes_grid(result.notes),
     ]
     return [grid for grid in grids if grid is not None]
 
 
 def _stage_grids(result: StageReport, limit: int | None) -> list[Grid]:
-    grids = [stages_grid(result.stages, limit), _dispatch_grid(result)]
+    grids = [stages_grid(result.stages, limit), _dispatch_grid(result), notes_grid(result.notes)]
     return [grid for grid in grids if grid is not None]
 
 
@@ -216,21 +212,3 @@ def _dispatch_grid(result: StageReport) -> Grid | None:
         return None
     columns = (Column("stage", name=True), Column("ran"), Column("count", number=True), Column("device", number=True))
     return Grid("What ran in the longest stages (whole trace)", (*columns, Column("asked by", name=True)), rows)
-
-
-def _notes(notes: Sequence[PartNote]) -> list[Grid]:
-    grid = notes_grid(notes)
-    return [grid] if grid else []
-
-
-def _write_notes(page: Page, notes: Sequence[PartNote]) -> None:
-    texts = dict.fromkeys(_sentence(note.text) for note in notes)
-    if texts:
-        page.heading("Notes")
-        for text in texts:
-            page.bullet(text)
-
-
-def _sentence(text: str) -> str:
-    text = f"{text[:1].upper()}{text[1:]}"
-    return text if text.endswith(".") else f"{text}."

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from traceview.findings import Confidence, CostOf, Finding, Severity
+from traceview.findings import Confidence, CostOf, Finding, Severity, Window
 from traceview.other_compilations import graph_captures
 from traceview.rules.kernel_evidence import milliseconds, places, plural
 
@@ -64,6 +64,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         evidence=(remark,),
         cost_ns=cost_ns,
         cost_of=CostOf.HOST,
+        window=Window.STEPS if steady else Window.TRACE,
         confidence=Confidence.MEASURED if steady else Confidence.INFERRED,
         fix="Capture every size at start and pad to these sizes; keep inputs at fixed addresses.",
         false_alarm_if="a new size is captured once and replayed from then on",

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from traceview.findings import Confidence, CostOf, Finding, Severity
+from traceview.findings import Confidence, CostOf, Finding, Severity, Window
 from traceview.other_compilations import attention_plans
 from traceview.rules.kernel_evidence import milliseconds, places, plural
 
@@ -63,6 +63,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         ),
         cost_ns=cost_ns,
         cost_of=CostOf.HOST,
+        window=Window.STEPS if steady else Window.TRACE,
         confidence=Confidence.INFERRED,
         fix="Bucket sequence lengths, or set TORCH_CUDNN_SDPA_AVOID_RECOMPILE=1.",
         false_alarm_if="the calls belong to the warm-up, or the host was busy with something else",

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from traceview.findings import Confidence, CostOf, Finding, Severity
+from traceview.findings import Confidence, CostOf, Finding, Severity, Window
 from traceview.host_calls import host_union_ns, named
 from traceview.rules.kernel_evidence import milliseconds, places, plural
 
@@ -70,6 +70,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         ),
         cost_ns=cost_ns,
         cost_of=CostOf.HOST,
+        window=Window.STEPS if steady else Window.TRACE,
         confidence=Confidence.MEASURED,
         fix="Warm up every phase before measuring, or set CUDA_MODULE_LOADING=EAGER.",
         false_alarm_if="the program entered a new phase for the first time",

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from traceview.findings import Confidence, CostOf, Finding, Severity
+from traceview.findings import Confidence, CostOf, Finding, Severity, Window
 from traceview.rules.device_work import union_ns
 from traceview.rules.kernel_evidence import milliseconds, places
 from traceview.transfers import EXPLICIT_COPY, copies
@@ -87,6 +87,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         evidence=(f"{int(rows['bytes'].sum()) / steps / 1e6:,.1f} MB per step, in {same.height:,} sizes",),
         cost_ns=cost_ns,
         cost_of=CostOf.HOST if on_host else CostOf.DEVICE,
+        window=Window.STEPS,
         confidence=Confidence.INFERRED,
         fix="Move or convert modules and constant tensors once, outside the loop.",
         false_alarm_if="weights are offloaded on purpose, or a batch consists of many tensors",

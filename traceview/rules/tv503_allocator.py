@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from traceview.allocations import allocator_calls
-from traceview.findings import Confidence, CostOf, Finding, Severity
+from traceview.findings import Confidence, CostOf, Finding, Severity, Window
 from traceview.host_calls import host_union_ns
 from traceview.rules.kernel_evidence import milliseconds, places, plural
 
@@ -67,6 +67,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         ),
         cost_ns=cost_ns,
         cost_of=CostOf.HOST,
+        window=Window.STEPS,
         confidence=Confidence.MEASURED,
         fix="Set expandable_segments:True, keep shapes fixed, and do not call empty_cache in the loop.",
         false_alarm_if="a new batch size enlarged the pool once",
