@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
-from traceview.cli.command import Answer, add_debug_option, add_stage_option, given_stages, positive
+from traceview.cli.command import FORMS, Answer, add_debug_option, add_stage_option, given_stages, in_form, positive
 from traceview.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
             metavar=name.upper(),
             help=f"the trace {words}: a file, or a folder or pattern with the ranks of a run",
         )
-    parser.add_argument("--format", choices=("text", "json", "markdown"), help="form of the result (default: text)")
+    parser.add_argument("--format", choices=FORMS, help="form of the result (default: text)")
     add_stage_option(parser)
     parser.add_argument(
         "--fail-if",
@@ -80,19 +80,13 @@ def run(options: argparse.Namespace) -> Answer:
     if code is ExitCode.INCONCLUSIVE and options.inconclusive == "warn":
         code = ExitCode.OK
 
-    def write(out: TextIO) -> None:
-        if options.format == "json":
-            from traceview.render.compare_document import compare_document
-            from traceview.render.documents import dumps
+    from traceview.render.compare_document import compare_document
+    from traceview.render.compare_text import print_comparison, write_comparison
 
-            print(dumps(compare_document(found, int(code), gate)), file=out)
-            return
-        from traceview.render.compare_text import print_comparison, write_comparison
-        from traceview.render.page import Page
-
-        if options.format == "markdown":
-            print_comparison(found, out, limit=options.limit, gate=gate)
-        else:
-            write_comparison(found, Page(out), limit=options.limit, gate=gate)
-
-    return Answer(code, write)
+    return in_form(
+        options,
+        document=lambda: compare_document(found, int(code), gate),
+        text=lambda page: write_comparison(found, page, limit=options.limit, gate=gate),
+        markdown=lambda out: print_comparison(found, out, limit=options.limit, gate=gate),
+        code=code,
+    )

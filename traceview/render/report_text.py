@@ -172,3 +172,8 @@ def _xprof_grid(figures: XprofFigures) -> Grid:
     if figures.flops is not None:
         rows.append(["operations (FLOP)", f"{figures.flops:,}"])
     return Grid("As XProf counts it: waiting is busy there", [Column("figure"), Column("value", number=True)], rows)
+
+
+def report_grids(result: Report) -> tuple[list[Grid], list[Grid]]:
+    """The tables of a report: those before its findings and those after them."""
+    return _before_findings(result), _after_findings(result)

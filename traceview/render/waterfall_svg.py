@@ -32,7 +32,7 @@ _ROW: Final = 26
 _BAR: Final = 20
 _LINE: Final = 20
 _TEXT: Final = 12
-_LETTER: Final = 6.6
+_LETTER: Final = 6.9
 """Width of an average letter at that size; text that might not fit is cut or left out."""
 
 _FONT: Final = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', Arial, sans-serif"
@@ -99,25 +99,34 @@ def waterfall_svg(chart: Waterfall, *, theme: str = "page", width: int = WIDTH, 
 
 
 def accounting_svg(
-    parts: Sequence[tuple[str, int]], *, label: str = "mean step", theme: str = "page", width: int = WIDTH
+    rows: Sequence[tuple[str, Sequence[tuple[str, int]]]], *, theme: str = "page", width: int = WIDTH
 ) -> str:
-    """What the time of a step goes to, as one bar.
+    """What the time of a step goes to, a bar for each device.
 
     Args:
-        parts: Name and length of each part, ns, as :attr:`traceview.accounting.DeviceTime.parts`; they add up to the
-            wall time.
-        label: What the bar is of.
+        rows: For each bar its label, and name and length of each part, ns, as
+            :attr:`traceview.accounting.DeviceTime.parts`; they add up to the wall time. The legend has their means.
         theme: One of :data:`THEMES`.
         width: Width in units.
     """
-    kept = [(name, ns) for name, ns in parts if ns > 0]
-    whole = sum(ns for _, ns in kept)
-    segments = [_Segment(name, ns, part_colour(name), name.startswith("idle")) for name, ns in kept]
+    bars = []
+    totals: dict[str, int] = {}
+    for label, parts in rows:
+        for name, ns in parts:
+            totals[name] = totals.get(name, 0) + ns
+        segments = [_Segment(name, ns, part_colour(name), name.startswith("idle")) for name, ns in parts if ns > 0]
+        bars.append((label, sum(ns for _, ns in parts), segments))
+    whole = sum(totals.values())
     legend = [
-        (f"{name}: {duration(ns)} ({percent(ns / whole)})", part_colour(name), name.startswith("idle"))
-        for name, ns in kept
+        (
+            f"{name}: {duration(round(ns / len(rows)))} ({percent(ns / whole)})",
+            part_colour(name),
+            name.startswith("idle"),
+        )
+        for name, ns in totals.items()
+        if ns
     ]
-    return _svg([(label, whole, segments)], legend, theme=THEMES[theme], width=width, title="Time of a step")
+    return _svg(bars, legend, theme=THEMES[theme], width=width, title="Time of a step")
 
 
 def svg_to_png(svg: str, *, scale: float = 2.0) -> bytes:
@@ -235,7 +244,7 @@ def _legend(legend: Sequence[tuple[str, str, bool]], width: int) -> tuple[list[t
 
 
 def _words(text: str, x: float, y: float, colour: str, anchor: str = "start", *, halo: bool = False) -> str:
-    edge = ' paint-order="stroke" stroke="#ffffff" stroke-width="3" stroke-opacity="0.85"' if halo else ""
+    edge = ' paint-order="stroke" stroke="#ffffff" stroke-width="4" stroke-opacity="0.9" stroke-linejoin="round"' if halo else ""
     return f'<text x="{x:.2f}" y="{y:.2f}" fill="{colour}" text-anchor="{anchor}"{edge}>{escape(text)}</text>'
 
 
