@@ -95,7 +95,9 @@ def _length(step: StepChange) -> str:
         counts = "one step each"
     text = f"{duration(round(step.after.median_ns))} instead of {duration(round(step.before.median_ns))}"
     speedup = step.speedup
-    times = f"{speedup:.2f}x as fast, " if speedup is not None and step.change else ""
+    times = ""
+    if speedup is not None and step.change:
+        times = f"{speedup:.2f}x as fast, " if speedup >= 1 else f"{1 / speedup:.2f}x as long, "
     mean = step.after.mean_ns / step.before.mean_ns - 1
     apart = f", mean {signed_percent(mean)}" if abs(mean - step.change) > _MEAN_APART else ""
     return f"{text} ({times}{signed_percent(step.change)}{apart}; {counts})"
