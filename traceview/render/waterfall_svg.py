@@ -180,6 +180,7 @@ def _svg(
     longest = max((wall for _, wall, _ in rows), default=0)
     placed, lines = _legend(legend, width)
     height = len(rows) * _ROW + 12 + lines * _LINE + 4
+    title = middle_cut(plain(title), 200)
     size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
     head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label={quoteattr(title)}'
     striped = {one.colour for _, _, segments in rows for one in segments if one.striped}
