@@ -1,4 +1,4 @@
-"""The entry script: Streamlit runs this file for every interaction."""
+"""The app: its pages and how they are found; ``entry/script.py`` runs it for every interaction."""
 
 from __future__ import annotations
 
@@ -59,6 +59,3 @@ def main() -> None:
     }
     st.session_state["pages"] = pages
     st.navigation(list(pages.values()), position="top").run()
-
-
-main()

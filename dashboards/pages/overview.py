@@ -24,6 +24,7 @@ def page() -> None:
     left, right = st.columns([3, 2], gap="large")
     with left:
         _where_a_step_goes(trace)
+        _every_step(trace)
     with right:
         _findings(trace)
     _details(trace)
@@ -31,15 +32,19 @@ def page() -> None:
 
 def _head(trace: Opened) -> None:
     said = answer(trace.report, trace.check)
-    box = {"fail": "failed", "pass": "passed", "inconclusive": "unsure"}[said.verdict]
-    with st.container(key=box):
-        st.markdown(f"{ui.ICONS[said.verdict]} **{said.word}** · which kernels ran, by the built-in policy")
+    failed = said.verdict == "fail"
+    judged = f"{ui.ICONS[said.verdict]} **{said.word}** · which kernels ran, by the built-in policy"
+    with st.container(key="failed" if failed else "answered"):
+        if failed:
+            st.markdown(judged)
         ui.text(said.headline, kind="headline", key="answer")
         if said.fix:
             cost = f" {said.cost[:1].upper()}{said.cost[1:]}." if said.cost else ""
             ui.text(f"What to do: {said.fix}{cost}", kind="strong", key="do")
+        if not failed:
+            st.markdown(judged)
         ui.text(said.second)
-    line, limits = strip(trace.report, trace.check, trace.title)
+    line, limits = strip(trace.report, trace.title)
     ui.text(line, kind="small", key="strip")
     for at, limit in enumerate(limits):
         ui.text(f"Limits the trust: {limit}", kind="small", key=f"limit-{at}")
@@ -69,7 +74,7 @@ def _where_a_step_goes(trace: Opened) -> None:
             column = st.selectbox(
                 "Step", choices, format_func=lambda at: f"mean of {len(names):,}" if at < 0 else names[at], key="step"
             )
-        charts.show(waterfall.waterfall_chart(waterfall.stage_waterfall(cut, column)), "stages")
+        charts.show(waterfall.waterfall_chart(waterfall.stage_waterfall(cut, column), charts.ink()), "stages")
     else:
         assert devices is not None
         labels = {one.device: one.label for one in report.trace.devices}
@@ -84,11 +89,23 @@ def _where_a_step_goes(trace: Opened) -> None:
                 key="device",
             )
             chosen = chosen if which < 0 else [devices[which]]
-        charts.show(waterfall.waterfall_chart(waterfall.part_waterfall(chosen)), "parts")
+        charts.show(waterfall.waterfall_chart(waterfall.part_waterfall(chosen), charts.ink()), "parts")
         if partition is None:
             for note in report.notes:
                 if note.part == "stages":
                     ui.text(note.text, kind="small", key="no-stages")
+
+
+def _every_step(trace: Opened) -> None:
+    if trace.partition is None:
+        return
+    cut = waterfall.cut_by_stage(trace.partition)
+    if len(cut.steps) < 2:
+        return
+    st.markdown("#### Every step, by stage")
+    charts.show(waterfall.steps_chart(waterfall.all_steps(cut, _step_names(trace, cut))), "steps")
+    if len(cut.steps) > waterfall.MOST_STEPS:
+        st.caption(f"The first {waterfall.MOST_STEPS} of {len(cut.steps):,} steps.")
 
 
 def _step_names(trace: Opened, cut: waterfall.Cut) -> list[str]:
@@ -112,14 +129,6 @@ def _findings(trace: Opened) -> None:
 
 def _details(trace: Opened) -> None:
     report = trace.report
-    partition = trace.partition
-    if partition is not None:
-        cut = waterfall.cut_by_stage(partition)
-        if len(cut.steps) > 1:
-            st.markdown("#### Every step, by stage")
-            charts.show(waterfall.steps_chart(waterfall.all_steps(cut, _step_names(trace, cut))), "steps")
-            if len(cut.steps) > waterfall.MOST_STEPS:
-                st.caption(f"The first {waterfall.MOST_STEPS} of {len(cut.steps):,} steps.")
     stages = stages_table(report.stages) if report.stages else None
     if stages is not None:
         st.markdown("#### Stages")

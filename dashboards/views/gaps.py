@@ -61,7 +61,7 @@ def causes_table(result: GapReport) -> Table | None:
         pl.col("confidence").alias("known by"),
         pl.coalesce("culprit", "reason", pl.lit("-")).alias("most in"),
         pl.col("cause")
-        .replace_strict({cause.value: doc for cause, doc in CAUSE_DOCS.items()}, default="")
+        .replace_strict({cause.value: doc.replace("`", "") for cause, doc in CAUSE_DOCS.items()}, default="")
         .alias("means"),
     )
     return Table(
@@ -122,7 +122,8 @@ def histogram_chart(frame: pl.DataFrame) -> alt.Chart:
     tallest = frame.group_by("bin").agg(pl.col("idle_ns").sum())["idle_ns"].max() if frame.height else 0
     unit, size = unit_of(float(tallest or 0))  # type: ignore[arg-type]
     drawn = frame.with_columns(
-        idle=pl.col("idle_ns") / size,
+        top=pl.col("idle_ns").cum_sum().over("bin") / size,
+        bottom=(pl.col("idle_ns").cum_sum().over("bin") - pl.col("idle_ns")) / size,
         low=pl.col("from_ns") / 1e3,
         high=pl.col("to_ns") / 1e3,
         takes=pl.Series([duration(ns) for ns in frame["idle_ns"]], dtype=pl.String),
@@ -136,17 +137,23 @@ def histogram_chart(frame: pl.DataFrame) -> alt.Chart:
     )
     causes = frame["cause"].unique(maintain_order=True).to_list()
     colours = cause_colours(causes)
+    axis = alt.Axis(
+        labelExpr="datum.value >= 1e6 ? datum.value / 1e6 + ' s' : datum.value >= 1e3 ? datum.value / 1e3 + "
+        "' ms' : datum.value + ' us'",
+        tickCount=8,
+    )
     return (
         alt.Chart(drawn)
-        .mark_bar()
+        .mark_rect()
         .encode(
-            x=alt.X("low:Q", title="length of the idle stretch, us", scale=alt.Scale(type="log", nice=False)),
+            x=alt.X("low:Q", title="length of the idle stretch", scale=alt.Scale(type="log", nice=False), axis=axis),
             x2="high:Q",
-            y=alt.Y("idle:Q", title=f"idle time in all, {unit}", stack="zero"),
+            y=alt.Y("bottom:Q", title=f"idle time in all, {unit}"),
+            y2="top:Q",
             color=alt.Color(
                 "cause:N",
                 scale=alt.Scale(domain=causes, range=[colours[cause] for cause in causes]),
-                legend=alt.Legend(title=None, orient="top", columns=5),
+                legend=alt.Legend(title=None, orient="top", columns=6),
             ),
             tooltip=[
                 alt.Tooltip("cause:N", title="cause"),
@@ -155,7 +162,7 @@ def histogram_chart(frame: pl.DataFrame) -> alt.Chart:
                 alt.Tooltip("takes:N", title="idle"),
             ],
         )
-        .properties(height=260)
+        .properties(height=340)
     )
 
 
@@ -216,7 +223,7 @@ def gap_story(timeline: Timeline, result: GapReport, at: int) -> list[tuple[str,
             f"{device_label(result, row['device'])}, at {row['start_ns'] / NS_PER_MS:,.3f} ms, for {duration(whole)}",
         ),
         ("cause", f"{cause}: {duration(row['cause_ns'])}, {percent(row['cause_ns'] / whole if whole else None)} of it"),
-        ("it means", CAUSE_DOCS[Cause(cause)]),
+        ("it means", CAUSE_DOCS[Cause(cause)].replace("`", "")),
         ("to win", f"at most {duration(row['recoverable_ns'])}" if row["recoverable_ns"] else "nothing that is known"),
         ("held by", named("culprit_id")),
         ("in op", named("op_id") if row["op_id"] != row["culprit_id"] else ""),
@@ -241,7 +248,7 @@ def waits_table(result: GapReport) -> Table | None:
         pl.col("host_ns").truediv(NS_PER_MS).alias("host ms"),
         pl.col("idle_ns").truediv(NS_PER_MS).alias("device idle ms"),
     )
-    return Table(frame, {"count": Show.COUNT, "host ms": Show.MS, "device idle ms": Show.MS})
+    return Table(frame, {"count": Show.COUNT, "per step": Show.FEW, "host ms": Show.MS, "device idle ms": Show.MS})
 
 
 def feeding_table(result: GapReport) -> Table | None:
@@ -283,7 +290,7 @@ def feeding_table(result: GapReport) -> Table | None:
     )
     shows = dict.fromkeys(("of graphs", "small kernels", "queue empty"), Show.SHARE)
     shows |= dict.fromkeys(("latency p50 us", "latency p99 us", "pace us"), Show.US)
-    shows["launches"] = Show.COUNT
+    shows |= {"launches": Show.COUNT, "queue": Show.FEW}
     remark = (
         "latency: from the call to the start, on an idle device. pace: time between two launches. small kernels: "
         "shorter than that. queue: mean work launched and not started."

@@ -25,10 +25,14 @@ class Show(StrEnum):
     """A share of one, as per cent."""
     COUNT = "count"
     """A whole number."""
+    FEW = "few"
+    """A mean of numbers, with one digit after the point."""
     FACTOR = "factor"
     """How many times."""
+    MEDIUM = "medium"
+    """Text that needs some room."""
     LONG = "long"
-    """Text that needs room."""
+    """Text that needs much room."""
 
 
 @dataclass(frozen=True, slots=True)

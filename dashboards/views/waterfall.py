@@ -10,7 +10,7 @@ import polars as pl
 
 from traceview.accounting import Part
 from traceview.render.names import UNATTRIBUTED, stage_name
-from traceview.render.palette import PARTS, stage_colours
+from traceview.render.palette import INK, PARTS, stage_colours
 from traceview.render.palette import UNATTRIBUTED as GREY
 from traceview.render.units import duration, percent
 from traceview.schema import Column, FrameSchema
@@ -60,6 +60,7 @@ STEPS: Final = FrameSchema(
         Column("step", pl.String, "", "name of the step"),
         Column("order", pl.Int64, "", "its place"),
         Column("row", pl.String, "", "the stage"),
+        Column("place", pl.Int64, "", "its place in the bar"),
         Column("wall_ns", pl.Float64, "ns", "its time in the step, mean of the devices"),
         Column("colour", pl.String, "", "of the stage"),
     ),
@@ -162,6 +163,10 @@ def part_waterfall(devices: Iterable[DeviceTime]) -> pl.DataFrame:
     for one in own:
         for name, ns in one.parts:
             totals[name] = totals.get(name, 0) + ns
+    wall = sum(totals.values())
+    small = [name for name, ns in totals.items() if name.startswith(_IDLE) and 0 < ns < _SMALL * wall]
+    if len(small) > 1:
+        totals = {**totals, f"{_IDLE}{len(small)} other causes": sum(totals.pop(name) for name in small)}
     rows = []
     for name, ns in totals.items():
         if not ns:
@@ -170,6 +175,10 @@ def part_waterfall(devices: Iterable[DeviceTime]) -> pl.DataFrame:
         rows.append((_part_words(name), _part_colour(name), ((WORKS if works else WAITS, ns / over),)))
     return _waterfall(rows)
 
+
+_IDLE: Final = "idle: "
+_SMALL: Final = 0.005
+"""Causes of idle time with a smaller part of the step are drawn as one."""
 
 _PART_WORDS: Final = {
     Part.COMPUTE.value: "compute",
@@ -228,6 +237,7 @@ def all_steps(cut: Cut, names: Sequence[str]) -> pl.DataFrame:
             "step": names[column],
             "order": column,
             "row": name,
+            "place": cut.names.index(name),
             "wall_ns": float(ns) / int(cut.devices[column]),
             "colour": colours[name],
         }
@@ -246,8 +256,13 @@ def unit_of(longest_ns: float) -> tuple[str, float]:
     return "ns", 1.0
 
 
-def waterfall_chart(frame: pl.DataFrame) -> alt.LayerChart:
-    """Draw a waterfall; each bar has its length and share beside it, so that no colour has to be read."""
+def waterfall_chart(frame: pl.DataFrame, ink: str = INK) -> alt.LayerChart:
+    """Draw a waterfall; each bar has its length and share beside it, so that no colour has to be read.
+
+    Args:
+        frame: What to draw.
+        ink: Colour of text on the ground.
+    """
     import altair as alt
 
     unit, size = unit_of(float(frame["end_ns"].max() or 0))  # type: ignore[arg-type]
@@ -277,17 +292,19 @@ def waterfall_chart(frame: pl.DataFrame) -> alt.LayerChart:
         opacity=alt.Opacity(
             "segment:O",
             scale=alt.Scale(domain=[WORKS, WAITS], range=[1.0, 0.45]),
-            legend=alt.Legend(title=None, orient="top", direction="horizontal", symbolType="square"),
+            legend=alt.Legend(
+                title=None, orient="top", direction="horizontal", symbolType="square", symbolFillColor=ink
+            ),
         ),
         tooltip=tips,
     )
     last = drawn.group_by("row", maintain_order=True).last()
     labels = (
         alt.Chart(last)
-        .mark_text(align="left", dx=6, baseline="middle", fontSize=12)
+        .mark_text(align="left", dx=6, baseline="middle", fontSize=12, color=ink)
         .encode(x="end:Q", y=y, text="label:N", tooltip=tips)
     )
-    return alt.layer(bars, labels).properties(height=32 * len(order) + 100)
+    return alt.layer(bars, labels).properties(height=32 * len(order) + 120)
 
 
 def steps_chart(frame: pl.DataFrame) -> alt.Chart:
@@ -305,19 +322,19 @@ def steps_chart(frame: pl.DataFrame) -> alt.Chart:
         alt.Chart(drawn)
         .mark_bar()
         .encode(
-            x=alt.X("order:O", title="step", axis=alt.Axis(labelOverlap=True)),
+            x=alt.X("order:O", title="step", axis=alt.Axis(labelOverlap=True, labelAngle=0)),
             y=alt.Y("wall:Q", title=unit, stack="zero"),
             color=alt.Color(
                 "row:N",
                 scale=alt.Scale(domain=list(colours), range=list(colours.values())),
                 legend=alt.Legend(title=None, orient="top", columns=4, labelLimit=200),
             ),
-            order=alt.Order("colour:N"),
+            order=alt.Order("place:Q"),
             tooltip=[
                 alt.Tooltip("step:N", title="step"),
                 alt.Tooltip("row:N", title="stage"),
                 alt.Tooltip("takes:N", title="takes"),
             ],
         )
-        .properties(height=260)
+        .properties(height=340)
     )
