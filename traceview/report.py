@@ -6,6 +6,7 @@ why; an empty tuple means that it was looked for and nothing is there.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -27,7 +28,7 @@ from traceview.report_parts import (
 )
 from traceview.rules.base import Facts
 from traceview.stage_table import StageTable, stage_table
-from traceview.step_marks import StepSource
+from traceview.step_marks import WHOLE_NAME, StepSource
 from traceview.time_report import StepTimeline, stage_notes, step_notes, step_timeline
 from traceview.top_findings import RankedFinding, top_findings
 from traceview.transfer_report import TransferReport, transfer_report
@@ -77,7 +78,7 @@ class Step:
 
     Attributes:
         name: Name of its range, as recorded.
-        index: Its number.
+        index: Its number, as the program counts, else from 0 in each process.
         rank: Rank of its process, if recorded.
         start_ns: Start, ns.
         wall_ns: From there to the end of its range or of its last device work, ns.
@@ -102,6 +103,20 @@ class Step:
     requests: int | None = None
     prefill_tokens: int | None = None
     decode_tokens: int | None = None
+    owner: str | None = None
+    """What tells its process from others; ``None`` if it is the only one."""
+
+    @property
+    def label(self) -> str:
+        """Its process where that is needed, its name, and its number where the name does not hold it."""
+        named = str(self.index) in re.findall(r"\d+", self.name)
+        number = "" if named or self.name == WHOLE_NAME else f" #{self.index}"
+        return " ".join(part for part in (self.who, f"{self.name}{number}") if part)
+
+    @property
+    def who(self) -> str | None:
+        """Its process: its rank, else what tells it from others; ``None`` if it is the only one."""
+        return self.owner or (None if self.rank is None else f"rank {self.rank}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +206,7 @@ def steps_of(steps: StepTimeline) -> tuple[Step, ...]:
             requests=row["requests"],
             prefill_tokens=row["prefill_tokens"],
             decode_tokens=row["decode_tokens"],
+            owner=steps.owners.get(row["process"]),
         )
         for row in steps.table.steps.sort("start_ns", "process").iter_rows(named=True)
     )

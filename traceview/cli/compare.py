@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TextIO
 
 from traceview.cli.command import FORMS, Answer, add_debug_option, add_stage_option, given_stages, in_form, positive
 from traceview.errors import ExitCode
 
 if TYPE_CHECKING:
     import argparse
+
+    from traceview.render.page import Page
 
 NAME = "compare"
 SUMMARY = "Compare two traces: can they be compared, is a step faster, and by what"
@@ -80,13 +82,19 @@ def run(options: argparse.Namespace) -> Answer:
     if code is ExitCode.INCONCLUSIVE and options.inconclusive == "warn":
         code = ExitCode.OK
 
-    from traceview.render.compare_document import compare_document
-    from traceview.render.compare_text import print_comparison, write_comparison
+    def document() -> dict[str, Any]:
+        from traceview.render.compare_document import compare_document
 
-    return in_form(
-        options,
-        document=lambda: compare_document(found, int(code), gate),
-        text=lambda page: write_comparison(found, page, limit=options.limit, gate=gate),
-        markdown=lambda out: print_comparison(found, out, limit=options.limit, gate=gate),
-        code=code,
-    )
+        return compare_document(found, int(code), gate)
+
+    def text(page: Page) -> None:
+        from traceview.render.compare_text import write_comparison
+
+        write_comparison(found, page, limit=options.limit, gate=gate)
+
+    def markdown(out: TextIO) -> None:
+        from traceview.render.compare_text import print_comparison
+
+        print_comparison(found, out, limit=options.limit, gate=gate)
+
+    return in_form(options, document=document, text=text, markdown=markdown, code=code)

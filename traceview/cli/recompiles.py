@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TextIO
 
 from traceview.cli.command import FORMS, Answer, add_trace_options, in_form, load_traces, positive
 
 if TYPE_CHECKING:
     import argparse
+
+    from traceview.render.page import Page
 
 NAME = "recompiles"
 SUMMARY = "Show what was compiled or captured, when, why, and what it cost"
@@ -33,15 +35,23 @@ def run(options: argparse.Namespace) -> Answer:
     """Read and analyse."""
     from traceview.compile_log import read_compile_log
     from traceview.recompile_report import recompile_report
-    from traceview.render.idle_documents import recompiles_document
-    from traceview.render.recompile_text import print_recompiles, write_recompiles
 
     log = read_compile_log(options.compile_log) if options.compile_log else None
     result = recompile_report(load_traces(options), log)
 
-    return in_form(
-        options,
-        document=lambda: recompiles_document(result, limit=options.limit),
-        text=lambda page: write_recompiles(result, page, limit=options.limit),
-        markdown=lambda out: print_recompiles(result, out, limit=options.limit),
-    )
+    def document() -> dict[str, Any]:
+        from traceview.render.idle_documents import recompiles_document
+
+        return recompiles_document(result, limit=options.limit)
+
+    def text(page: Page) -> None:
+        from traceview.render.recompile_text import write_recompiles
+
+        write_recompiles(result, page, limit=options.limit)
+
+    def markdown(out: TextIO) -> None:
+        from traceview.render.recompile_text import print_recompiles
+
+        print_recompiles(result, out, limit=options.limit)
+
+    return in_form(options, document=document, text=text, markdown=markdown)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from traceview.cli.command import FORMS, Answer, add_stage_option, add_trace_options, given_stages, in_form, load_traces
 from traceview.errors import ExitCode
@@ -10,6 +10,7 @@ from traceview.errors import ExitCode
 if TYPE_CHECKING:
     import argparse
 
+    from traceview.render.page import Page
     from traceview.report import Report
     from traceview.stages import StagePattern
     from traceview.timeline import Timeline
@@ -43,8 +44,6 @@ def run(options: argparse.Namespace) -> Answer:
     """Read and analyse."""
     from traceview import report
     from traceview.cli.html_file import checked_path, write_page
-    from traceview.render.report_document import report_document
-    from traceview.render.report_text import print_report, write_report
 
     given = given_stages(options)
     path = checked_path(options.html, options.traces, force=options.force)
@@ -53,18 +52,28 @@ def run(options: argparse.Namespace) -> Answer:
     html = _page(timeline, result, given) if path or options.format == "html" else ""
     if path:
         write_page(path, html, result.trace.files)
+
+    def document() -> dict[str, Any]:
+        from traceview.render.report_document import report_document
+
+        return report_document(result)
+
+    def text(page: Page) -> None:
+        from traceview.render.report_text import write_report
+
+        write_report(result, page)
+
+    def markdown(out: TextIO) -> None:
+        from traceview.render.report_text import print_report
+
+        print_report(result, out)
+
+    def page(out: TextIO) -> None:
+        out.write(html)
+
     if options.format == "html":
-
-        def write(out: TextIO) -> None:
-            out.write(html)
-
-        return Answer(ExitCode.OK, write)
-    return in_form(
-        options,
-        document=lambda: report_document(result),
-        text=lambda page: write_report(result, page),
-        markdown=lambda out: print_report(result, out),
-    )
+        return Answer(ExitCode.OK, page)
+    return in_form(options, document=document, text=text, markdown=markdown)
 
 
 def _page(timeline: Timeline, result: Report, given: tuple[StagePattern, ...]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from traceview.cli.command import (
     FORMS,
@@ -17,6 +17,8 @@ from traceview.cli.command import (
 
 if TYPE_CHECKING:
     import argparse
+
+    from traceview.render.page import Page
 
 NAME = "stages"
 SUMMARY = "Show what each stage takes and what a change of it can win"
@@ -43,16 +45,24 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Answer:
     """Read and analyse."""
-    from traceview.render.time_documents import stages_document
-    from traceview.render.time_text import print_stages, write_stages
     from traceview.time_report import stage_report
 
     given = given_stages(options)
     result = stage_report(load_traces(options), given)
 
-    return in_form(
-        options,
-        document=lambda: stages_document(result),
-        text=lambda page: write_stages(result, page, limit=options.limit),
-        markdown=lambda out: print_stages(result, out, limit=options.limit),
-    )
+    def document() -> dict[str, Any]:
+        from traceview.render.time_documents import stages_document
+
+        return stages_document(result)
+
+    def text(page: Page) -> None:
+        from traceview.render.time_text import write_stages
+
+        write_stages(result, page, limit=options.limit)
+
+    def markdown(out: TextIO) -> None:
+        from traceview.render.time_text import print_stages
+
+        print_stages(result, out, limit=options.limit)
+
+    return in_form(options, document=document, text=text, markdown=markdown)

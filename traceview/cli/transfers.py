@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TextIO
 
 from traceview.cli.command import FORMS, Answer, add_trace_options, in_form, load_traces, positive
 
 if TYPE_CHECKING:
     import argparse
+
+    from traceview.render.page import Page
 
 NAME = "transfers"
 SUMMARY = "Show what was copied between host and devices, and what comes back each step"
@@ -30,16 +32,24 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Answer:
     """Read and analyse."""
-    from traceview.render.idle_documents import transfers_document
-    from traceview.render.transfer_text import print_transfers, write_transfers
     from traceview.transfer_report import transfer_report
 
     result = transfer_report(load_traces(options))
     limit = options.limit or (None if options.format == "json" else 20)
 
-    return in_form(
-        options,
-        document=lambda: transfers_document(result, limit=limit),
-        text=lambda page: write_transfers(result, page, limit=limit),
-        markdown=lambda out: print_transfers(result, out, limit=limit),
-    )
+    def document() -> dict[str, Any]:
+        from traceview.render.idle_documents import transfers_document
+
+        return transfers_document(result, limit=limit)
+
+    def text(page: Page) -> None:
+        from traceview.render.transfer_text import write_transfers
+
+        write_transfers(result, page, limit=limit)
+
+    def markdown(out: TextIO) -> None:
+        from traceview.render.transfer_text import print_transfers
+
+        print_transfers(result, out, limit=limit)
+
+    return in_form(options, document=document, text=text, markdown=markdown)

@@ -8,7 +8,7 @@ from traceview.render.conditions import write_conditions
 from traceview.render.grids import Grid
 from traceview.render.names import middle_cut, plain
 from traceview.render.page import Column, Page
-from traceview.render.units import counted, duration, durations, percent
+from traceview.render.units import counted, duration, durations, percent, together
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,11 +42,13 @@ def write_kernel_report(
     write_conditions(page, result.trace, result.import_report)
     if result.kernels is None or result.families is None or shown is None:
         return
-    page.heading("Device time by family")
+    everywhere = together(result.trace.worked)
+    page.heading(f"Device time by family{everywhere}")
     write_families(page, result.families)
     distinct = sum(family in (None, one.family) for one in result.kernels)
     asked = f"kernels of family {family}" if family else "kernels"
-    page.heading(asked.capitalize() if len(shown) == distinct else f"{len(shown):,} of {distinct:,} {asked}")
+    some = asked.capitalize() if len(shown) == distinct else f"{len(shown):,} of {distinct:,} {asked}"
+    page.heading(f"{some}{everywhere}")
     write_kernels(page, shown, details=True, full_names=full_names)
     cut = sum(len(one.name) > MOST_FULL for one in shown)
     if full_names and cut:
@@ -169,6 +171,6 @@ def _verdict(result: KernelReport) -> str:
     first = result.kernels[0]
     return (
         f"{counted(len(result.kernels), 'kernel')} in {counted(runs, 'run')}, "
-        f"{duration(sum(one.total_ns for one in result.kernels))} of device time. "
+        f"{duration(sum(one.total_ns for one in result.kernels))} of device time{together(result.trace.worked)}. "
         f"Longest in total: {what(first)}, {percent(first.share)}."
     )

@@ -15,7 +15,7 @@ from traceview.render.recompile_text import recompile_sentence
 from traceview.render.time_tables import accounting_grid, stages_grid, steps_grid
 from traceview.render.time_text import idle_sentence, stage_sentence, step_sentence
 from traceview.render.transfer_text import transfer_sentence
-from traceview.render.units import counted, duration, durations, percent
+from traceview.render.units import counted, duration, durations, percent, together
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,8 +70,10 @@ def _after_findings(result: Report) -> list[Grid]:
         _xprof_grid(result.xprof) if result.xprof else None,
     ]
     if result.families and result.kernels is not None:
-        grids.append(families_grid(result.families, "Device time by family"))
-        grids.append(kernels_grid(result.kernels[:TOP_KERNELS], _kernels_heading(len(result.kernels))))
+        grids.append(families_grid(result.families, f"Device time by family{together(result.trace.worked)}"))
+        grids.append(
+            kernels_grid(result.kernels[:TOP_KERNELS], _kernels_heading(len(result.kernels), result.trace.worked))
+        )
     notes = [*_answers(result), *(note.text for part in _PARTS for note in result.notes if note.part == part)]
     grids.append(sentences_grid(notes))
     return [grid for grid in grids if grid is not None]
@@ -87,8 +89,9 @@ def _answers(result: Report) -> list[str]:
     return found
 
 
-def _kernels_heading(distinct: int) -> str:
-    return "Kernels" if distinct <= TOP_KERNELS else f"Top {TOP_KERNELS} of {distinct:,} kernels"
+def _kernels_heading(distinct: int, devices: int) -> str:
+    text = "Kernels" if distinct <= TOP_KERNELS else f"Top {TOP_KERNELS} of {distinct:,} kernels"
+    return f"{text}{together(devices)}"
 
 
 def report_sentence(result: Report) -> str:
@@ -123,10 +126,11 @@ def report_sentence(result: Report) -> str:
     waiting = sum(one.wait_ns for one in result.devices)
     if span and waiting / span >= 0.01:
         text += (
-            f" Waiting for its own copies or collectives: {duration(waiting)} ({percent(waiting / span)}), not work."
+            f" Waiting for own copies or collectives{together(len(result.devices))}: {duration(waiting)} "
+            f"({percent(waiting / span)}), not work."
         )
     if shown:
-        text += f" Not hidden behind computation: {', '.join(shown)}."
+        text += f" Not hidden behind computation{together(len(result.devices))}: {', '.join(shown)}."
     if result.families:
         first = result.families[0]
         text += f" Most device time: {first.family}, {percent(first.share)}."

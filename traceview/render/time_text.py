@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from traceview.accounting import Part
 from traceview.render.conditions import conditions, write_conditions, write_remarks
@@ -20,7 +20,7 @@ from traceview.render.time_tables import (
     times,
     times_grid,
 )
-from traceview.render.units import counted, duration, percent
+from traceview.render.units import counted, duration, percent, together
 from traceview.step_marks import StepSource
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def stage_sentence(table: StageTable) -> str:
             top = parts.row(0, named=True)
     part = top["stage"] if lead == "Longest stage" else top["stage"].split("/", 1)[1]
     text = f"{lead}: {stage_name(part)}, {percent(top['share'])} of the time"
-    text += f" (busy {duration(top['device_busy_ns'])}, idle {duration(top['idle_ns'])})" if table.devices else ""
+    text += _split(table, top) if table.devices else ""
     if top["share"] <= _NEARLY_ALL and top["speedup_if_removed"] is not None:
         text += f"; without it the whole is at most {times(top['speedup_if_removed'])} as fast"
     unknown = table.unattributed_ns / table.wall_ns
@@ -125,6 +125,14 @@ def stage_sentence(table: StageTable) -> str:
     if unknown and not table.devices and lead == "Longest stage" and 0 < among < 1:
         text += f"; of the rest it takes {percent(among)}, and that is at most {times(1 / (1 - among))} as fast without"
     return f"{text}."
+
+
+def _split(table: StageTable, stage: dict[str, Any]) -> str:
+    """Busy and idle time of a stage in one step on one device, so that they can be held against the time of a step."""
+    busy, idle = (duration(round(stage[key] / max(table.lanes, 1))) for key in ("device_busy_ns", "idle_ns"))
+    steps = table.counted > 1 and table.steps.source is not StepSource.WHOLE
+    over = " and ".join([*(["step"] if steps else []), *(["device"] if table.devices > 1 else [])])
+    return f" ({f'per {over}: ' if over else ''}busy {busy}, idle {idle})"
 
 
 def idle_sentence(table: StageTable) -> str | None:
@@ -211,4 +219,5 @@ def _dispatch_grid(result: StageReport) -> Grid | None:
     if not rows:
         return None
     columns = (Column("stage", name=True), Column("ran"), Column("count", number=True), Column("device", number=True))
-    return Grid("What ran in the longest stages (whole trace)", (*columns, Column("asked by", name=True)), rows)
+    heading = f"What ran in the longest stages (whole trace{together(result.trace.worked)})"
+    return Grid(heading, (*columns, Column("asked by", name=True)), rows)

@@ -245,7 +245,11 @@ def _legend(legend: Sequence[tuple[str, str, bool]], width: int) -> tuple[list[t
 
 
 def _words(text: str, x: float, y: float, colour: str, anchor: str = "start", *, halo: bool = False) -> str:
-    edge = ' paint-order="stroke" stroke="#ffffff" stroke-width="4" stroke-opacity="0.9" stroke-linejoin="round"' if halo else ""
+    edge = (
+        ' paint-order="stroke" stroke="#ffffff" stroke-width="4" stroke-opacity="0.9" stroke-linejoin="round"'
+        if halo
+        else ""
+    )
     return f'<text x="{x:.2f}" y="{y:.2f}" fill="{colour}" text-anchor="{anchor}"{edge}>{escape(text)}</text>'
 
 

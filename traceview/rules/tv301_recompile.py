@@ -33,7 +33,7 @@ import polars as pl
 from traceview.findings import Confidence, CostOf, Finding, Severity, Window
 from traceview.host_calls import host_union_ns
 from traceview.recompiles import after_warm_up, compilations, compile_spans
-from traceview.rules.kernel_evidence import milliseconds, places, plural, shortened
+from traceview.rules.kernel_evidence import milliseconds, on_the_host, places, plural, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,7 +58,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         return
     tops, count = late.spans, late.count
     cost_ns = host_union_ns(tops)
-    took = f"{milliseconds(cost_ns)} on the host"
+    took = f"{milliseconds(cost_ns)} {on_the_host(tops)}"
     if steady:
         steps = late.steps
         title = f"{plural(count, 'compilation')} after the first recorded step: {took}"

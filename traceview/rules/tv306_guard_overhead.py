@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Final
 from traceview.findings import Confidence, CostOf, Finding, Severity, Window
 from traceview.host_calls import host_union_ns, named
 from traceview.quantities import percent
-from traceview.rules.kernel_evidence import milliseconds, places
+from traceview.rules.kernel_evidence import milliseconds, on_the_host, places
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,7 +58,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     yield Finding(
         code=CODE,
         severity=Severity.INFO,
-        title=f"Checking guards took {milliseconds(cost_ns)} on the host, "
+        title=f"Checking guards took {milliseconds(cost_ns)} {on_the_host(lookups)}, "
         f"{percent(cost_ns / steady.span_ns)} of the steps",
         where=places(facts, lookups["id"]),
         evidence=(f"{lookups.height:,} lookups in {steady.steps.height:,} steps",),
