@@ -215,7 +215,7 @@ def _devices(before: TraceInfo, after: TraceInfo) -> Condition | None:
     if not _used(before) or not _used(after):
         have = ["none" if not _used(trace) else text or "not named" for trace, text in zip((before, after), texts,
                                                                                             strict=True)]  # fmt: skip
-        return Condition("device", *have, Effect.FORBIDS, "only one trace has device work")
+        return Condition("device", have[0], have[1], Effect.FORBIDS, "only one trace has device work")
     if first is None or second is None:
         return Condition(
             "device", first, second, Effect.LIMITS, "the product is not recorded, so it may not be the same hardware"
@@ -268,13 +268,19 @@ def _work(before: Work, after: Work) -> Condition:
         part = len(common) / min(len(before.shapes), len(after.shapes))
         texts = (f"{len(before.shapes):,} distinct shapes", f"{len(after.shapes):,}, {len(common):,} of them the same")
         if part >= SAME_WORK:
-            return Condition("input shapes", *texts, Effect.HOLDS)
+            return Condition("input shapes", texts[0], texts[1], Effect.HOLDS)
         first = max(before.shapes.keys() - common, key=lambda key: (before.shapes[key], key), default="")
         if part < OTHER_WORK:
             only = f", e.g. {first[:80]} is in the first alone" if first else ""
-            return Condition("input shapes", *texts, Effect.FORBIDS, f"the traces compute different things{only}")
+            return Condition(
+                "input shapes", texts[0], texts[1], Effect.FORBIDS, f"the traces compute different things{only}"
+            )
         return Condition(
-            "input shapes", *texts, Effect.LIMITS, f"part of the work differs, e.g. {first[:80]} is in the first alone"
+            "input shapes",
+            texts[0],
+            texts[1],
+            Effect.LIMITS,
+            f"part of the work differs, e.g. {first[:80]} is in the first alone",
         )
     return _work_by_name(before, after)
 
@@ -290,12 +296,20 @@ def _work_by_name(before: Work, after: Work) -> Condition:
     told = [None if part is None else f"{percent(part)} of device time in kernels of both" for part in parts]
     if not stages and all(part is not None and part < NO_COMMON for part in parts):
         return Condition(
-            "work", *told, Effect.FORBIDS, "the traces have no stage and hardly a kernel in common: other programs"
+            "work",
+            told[0],
+            told[1],
+            Effect.FORBIDS,
+            "the traces have no stage and hardly a kernel in common: other programs",
         )
     if not before.names and not after.names and before.stages and after.stages and not stages:
         return Condition("work", None, None, Effect.FORBIDS, "the traces have no stage in common: other programs")
     return Condition(
-        "work", *told, Effect.LIMITS, "shapes are not recorded in both, so batch and lengths may not be the same"
+        "work",
+        told[0],
+        told[1],
+        Effect.LIMITS,
+        "shapes are not recorded in both, so batch and lengths may not be the same",
     )
 
 
@@ -307,9 +321,13 @@ def _calls(before: Work, after: Work) -> Condition | None:
     texts = (f"{first:,.4g}", f"{second:,.4g}")
     if max(first, second) > SAME_CALLS * min(first, second):
         return Condition(
-            "calls of those shapes per step", *texts, Effect.LIMITS, "a step may do more or less work than before"
+            "calls of those shapes per step",
+            texts[0],
+            texts[1],
+            Effect.LIMITS,
+            "a step may do more or less work than before",
         )
-    return Condition("calls of those shapes per step", *texts, Effect.HOLDS)
+    return Condition("calls of those shapes per step", texts[0], texts[1], Effect.HOLDS)
 
 
 def _tokens(before: Work, after: Work) -> list[Condition]:
@@ -320,7 +338,7 @@ def _tokens(before: Work, after: Work) -> list[Condition]:
         what, texts = f"{name.replace('_', ' ')} per step", (f"{first:,.4g}", f"{second:,.4g}")
         alike = max(first, second) <= SAME_CALLS * min(first, second)
         effect = Effect.HOLDS if alike else Effect.LIMITS
-        found.append(Condition(what, *texts, effect, "" if alike else "a step has another amount of work"))
+        found.append(Condition(what, texts[0], texts[1], effect, "" if alike else "a step has another amount of work"))
     return found
 
 
@@ -330,14 +348,20 @@ def _steps(before: Setting, after: Setting) -> Condition:
         for one in (before, after)
     ]
     if before.steps[0] != after.steps[0]:
-        return Condition("steps", *texts, Effect.FORBIDS, "what counts as a step differs, so do their times")
+        return Condition(
+            "steps", texts[0], texts[1], Effect.FORBIDS, "what counts as a step differs, so do their times"
+        )
     if before.steps[0] == "the whole trace":
         return Condition(
-            "steps", *texts, Effect.LIMITS, "without step marks whole recordings are compared, whatever each holds"
+            "steps",
+            texts[0],
+            texts[1],
+            Effect.LIMITS,
+            "without step marks whole recordings are compared, whatever each holds",
         )
     if before.warmup != after.warmup:
-        return Condition("steps", *texts, Effect.LIMITS, "warm-up may be left in on one side")
-    return Condition("steps", *texts, Effect.HOLDS)
+        return Condition("steps", texts[0], texts[1], Effect.LIMITS, "warm-up may be left in on one side")
+    return Condition("steps", texts[0], texts[1], Effect.HOLDS)
 
 
 def _producer(before: TraceInfo, after: TraceInfo) -> Condition:
@@ -347,8 +371,10 @@ def _producer(before: TraceInfo, after: TraceInfo) -> Condition:
         )
     texts = [one.producer + (f" {one.producer_version}" if one.producer_version else "") for one in (before, after)]
     if before.producer_version and after.producer_version and texts[0] != texts[1]:
-        return Condition("recorded by", *texts, Effect.LIMITS, "a part of the difference may be that of the versions")
-    return Condition("recorded by", *texts, Effect.HOLDS)
+        return Condition(
+            "recorded by", texts[0], texts[1], Effect.LIMITS, "a part of the difference may be that of the versions"
+        )
+    return Condition("recorded by", texts[0], texts[1], Effect.HOLDS)
 
 
 def _versions(before: Mapping[str, str], after: Mapping[str, str]) -> list[Condition]:
@@ -372,15 +398,23 @@ def _flags(before: frozenset[str], after: frozenset[str]) -> Condition:
     texts = [", ".join(sorted(one)) or "nothing more" for one in (before, after)]
     if before != after:
         return Condition(
-            "also recorded", *texts, Effect.LIMITS, "what a profiler records costs time on the host, most so stacks"
+            "also recorded",
+            texts[0],
+            texts[1],
+            Effect.LIMITS,
+            "what a profiler records costs time on the host, most so stacks",
         )
-    return Condition("also recorded", *texts, Effect.HOLDS)
+    return Condition("also recorded", texts[0], texts[1], Effect.HOLDS)
 
 
 def _trust(before: TraceInfo, after: TraceInfo) -> Condition:
     texts = (before.trust, after.trust)
     if "poor" in texts:
-        return Condition("trust", *texts, Effect.FORBIDS, "so much of a trace is missing that times are lower bounds")
+        return Condition(
+            "trust", texts[0], texts[1], Effect.FORBIDS, "so much of a trace is missing that times are lower bounds"
+        )
     if "limited" in texts:
-        return Condition("trust", *texts, Effect.LIMITS, "something of a trace is missing; its import notes say what")
-    return Condition("trust", *texts, Effect.HOLDS)
+        return Condition(
+            "trust", texts[0], texts[1], Effect.LIMITS, "something of a trace is missing; its import notes say what"
+        )
+    return Condition("trust", texts[0], texts[1], Effect.HOLDS)

@@ -29,6 +29,8 @@ from traceview.time_report import step_timeline
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
     from traceview.dispatch_change import Ran
     from traceview.recompile_report import RecompileReport
     from traceview.report import KernelUse
@@ -239,10 +241,14 @@ def _steps(before: Side, after: Side) -> tuple[StepChange, tuple[StepChange, ...
     phases: tuple[StepChange, ...] = ()
     if any(len(one) > 1 for one in names):
         phases = tuple(
-            step_change(*(one.filter(pl.col("phase") == phase)["ns"].to_numpy() for one in walls), phase=phase)
+            step_change(_of_phase(walls[0], phase), _of_phase(walls[1], phase), phase)
             for phase in sorted(names[0] & names[1])
         )
     return whole, phases
+
+
+def _of_phase(lengths: pl.DataFrame, phase: str) -> NDArray[np.int64]:
+    return lengths.filter(pl.col("phase") == phase)["ns"].to_numpy()
 
 
 def _verdict(
@@ -322,7 +328,7 @@ def _unattributed(before: Side, after: Side) -> Delta | None:
     ]
     if before.stages.stages is None or after.stages.stages is None:
         return None
-    return Delta(UNATTRIBUTED, *values)
+    return Delta(UNATTRIBUTED, values[0], values[1])
 
 
 def _uses(first: Sequence[KernelUse], second: Sequence[KernelUse], before: Side, after: Side) -> tuple[Delta, ...]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from traceview import __version__
+from traceview.findings import Severity
 from traceview.render.conditions import conditions
 from traceview.render.dispatch_text import implementation, in_stage, shapes
 from traceview.render.findings_text import finding_facts, findings_frame
@@ -17,6 +18,7 @@ from traceview.render.units import counted, duration, durations, percent
 from traceview.render.waterfall_svg import accounting_svg, waterfall_svg
 
 if TYPE_CHECKING:
+    from traceview.findings import Finding
     from traceview.gate import CheckResult
     from traceview.report import Report
     from traceview.waterfall import Waterfall
@@ -78,11 +80,32 @@ def report_html(shown: ReportPage) -> str:
 
 
 def _verdict(shown: ReportPage) -> str:
+    """What ran, if that failed; else where the time went. Then what to do about it."""
     verdict = shown.check.verdict.value
-    return (
-        f'<div class="verdict {verdict}">\n<strong>{words(report_sentence(shown.report))}</strong>\n'
-        f'<p><span class="word">{words(_WORDS[verdict])}</span>: what ran: {words(shown.check.summary)}</p>\n</div>'
-    )
+    ran, went = _sentence(shown.check.summary), report_sentence(shown.report)
+    failed = verdict == "fail"
+    head, second = (ran, went) if failed else (went, ran)
+    parts = [
+        f"<strong>{words(head)}</strong>",
+        f'<p><span class="word">{words(_WORDS[verdict])}</span>: which kernels ran, by the built-in policy. '
+        f"{words(second)}</p>",
+    ]
+    first = _first(shown, failed=failed)
+    if first is not None and first.fix:
+        parts.append(paragraph(f"What to do ({first.code}): {first.fix}"))
+    return f'<div class="verdict {verdict}">\n' + "\n".join(parts) + "\n</div>"
+
+
+def _first(shown: ReportPage, *, failed: bool) -> Finding | None:
+    """The finding to begin with: of a failed check its first error, else the one with most to win."""
+    if failed:
+        return next((one for one in shown.check.findings if one.severity is Severity.ERROR), None)
+    return next((one for one in shown.report.findings or () if one.share), None)
+
+
+def _sentence(text: str) -> str:
+    text = f"{text[:1].upper()}{text[1:]}"
+    return text if text.endswith(".") else f"{text}."
 
 
 def _conditions(result: Report) -> list[tuple[str, str]]:
