@@ -85,11 +85,8 @@ def _verdict(shown: ReportPage) -> str:
     ran, went = _sentence(shown.check.summary), report_sentence(shown.report)
     failed = verdict == "fail"
     head, second = (ran, went) if failed else (went, ran)
-    parts = [
-        f"<strong>{words(head)}</strong>",
-        f'<p><span class="word">{words(_WORDS[verdict])}</span>: which kernels ran, by the built-in policy. '
-        f"{words(second)}</p>",
-    ]
+    judged = f'<span class="word">{words(_WORDS[verdict])}</span>: which kernels ran, by the built-in policy.'
+    parts = [f"<strong>{words(head)}</strong>", f"<p>{judged} {words(second)}</p>"]
     first = _first(shown, failed=failed)
     if first is not None and first.fix:
         parts.append(paragraph(f"What to do ({first.code}): {first.fix}"))
