@@ -166,7 +166,7 @@ def part_waterfall(devices: Iterable[DeviceTime]) -> pl.DataFrame:
     wall = sum(totals.values())
     small = [name for name, ns in totals.items() if name.startswith(_IDLE) and 0 < ns < _SMALL * wall]
     if len(small) > 1:
-        totals = {**totals, f"{_IDLE}{len(small)} other causes": sum(totals.pop(name) for name in small)}
+        totals[f"{_IDLE}{len(small)} other causes"] = sum(totals.pop(name) for name in small)
     rows = []
     for name, ns in totals.items():
         if not ns:
