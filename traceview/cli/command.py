@@ -59,6 +59,7 @@ def in_form(
     document: Callable[[], dict[str, Any]],
     text: Callable[[Page], None],
     markdown: Callable[[TextIO], None],
+    code: ExitCode | None = None,
 ) -> Answer:
     """The answer of a command that shows a result in the form that ``--format`` asks for.
 
@@ -67,6 +68,7 @@ def in_form(
         document: The result as a JSON document.
         text: Writes it on a page.
         markdown: Writes it as Markdown.
+        code: What the program ends with; 0 if not given.
     """
 
     def write(out: TextIO) -> None:
@@ -81,7 +83,7 @@ def in_form(
 
             text(Page(out))
 
-    return Answer(ExitCode.OK, write)
+    return Answer(ExitCode.OK if code is None else code, write)
 
 
 def add_trace_options(

@@ -31,6 +31,8 @@ COMMANDS: Final = (
     "gaps",
     "recompiles",
     "transfers",
+    "compare",
+    "dashboard",
     "capture",
     "convert",
     "cache",

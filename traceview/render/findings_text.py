@@ -94,3 +94,13 @@ def _trust(one: RankedFinding) -> str:
         return ""
     more = f" and {len(one.limited_by) - 1} more" if len(one.limited_by) > 1 else ""
     return f"{one.trust}: {one.limited_by[0]}{more}"
+
+
+def finding_facts(one: RankedFinding, result: Report) -> dict[str, str]:
+    """What a page says of a finding besides its own words: what it can win, where, and why its numbers are limited."""
+    return {"to win": _win(one, result), "where": one.where, "trust": _trust(one)}
+
+
+def findings_frame(findings: tuple[RankedFinding, ...], limit: int) -> tuple[str, str]:
+    """Heading and closing remark of a list of at most ``limit`` findings."""
+    return _heading(findings, limit), _closing(findings, limit) if findings else _NOTHING

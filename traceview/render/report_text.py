@@ -34,7 +34,7 @@ _PARTS: Final = ("time", "steps", "stages", "devices", "collective_skew", "kerne
 
 def write_report(result: Report, page: Page) -> None:
     """Verdict, conditions, account of the time, stages, findings, steps, idle time, devices, kernels, remarks."""
-    page.verdict(_verdict(result))
+    page.verdict(report_sentence(result))
     write_conditions(page, result.trace, result.import_report)
     for grid in _before_findings(result):
         write_grid(page, grid)
@@ -49,7 +49,7 @@ def print_report(result: Report, out: TextIO) -> None:
     findings = findings_grid(result)
     grids = [*_before_findings(result), *([findings] if findings else []), *_after_findings(result)]
     facts = conditions(result.trace, result.import_report)
-    print_markdown(out, "traceview report", _verdict(result), facts, grids)
+    print_markdown(out, "traceview report", report_sentence(result), facts, grids)
 
 
 def _before_findings(result: Report) -> list[Grid]:
@@ -96,7 +96,8 @@ def _kernels_heading(distinct: int, devices: int) -> str:
     return f"{text}{together(devices)}"
 
 
-def _verdict(result: Report) -> str:
+def report_sentence(result: Report) -> str:
+    """The answer in a few sentences: what a step takes, what it goes to, what takes most."""
     if not result.trace.events:
         return "No event in this trace."
     described = {one.device: one for one in result.trace.devices}
@@ -181,3 +182,8 @@ def _xprof_grid(figures: XprofFigures) -> Grid:
     if figures.flops is not None:
         rows.append(["operations (FLOP)", f"{figures.flops:,}"])
     return Grid("As XProf counts it: waiting is busy there", [Column("figure"), Column("value", number=True)], rows)
+
+
+def report_grids(result: Report) -> tuple[list[Grid], list[Grid]]:
+    """The tables of a report: those before its findings and those after them."""
+    return _before_findings(result), _after_findings(result)
