@@ -1,0 +1,908 @@
+// The timeline on a canvas. What it shows comes as columns of numbers; words from a trace are drawn on the canvas or set
+// as text, never as markup. The arithmetic is in core.js, which is put in front of this file when it is served.
+import {
+  NONE, NO_STAGE, KIND_CODE, lowerBound, formatNs, formatCount, ticks, clampView, zoom, cellList, mergeRow, hitTest,
+  matchNames, countMatches, indexById, nextMatch, flows, rowOf, layout, cut, inkOn,
+} from "./core.js";
+
+const GUTTER = 216, RULER = 24, FLAGS = 16, LEAST_PX = 2, SETTLE_MS = 150, HEIGHT = 500;
+const TOP = RULER + FLAGS;
+const SIZES = { group: 22, row: 17, gap: 5 };
+const KEYS = [
+  ["W / S, + / −, wheel", "zoom in and out (the wheel once the timeline has the focus, or with Ctrl)"],
+  ["A / D, ← / →", "move left and right; also drag the ruler, or Shift and drag"],
+  ["↑ / ↓", "scroll the lanes; also the wheel over their names"],
+  ["drag", "select a stretch of time and lanes: the table below says what lies in it"],
+  ["click, , / .", "select an event; the one before it or after it in its row"],
+  ["F", "fit: the selection, or else the whole trace"],
+  ["M", "measure: keep the selection's edges and length on the ruler"],
+  ["/, Enter, Shift+Enter", "search all events; next match, match before"],
+  ["G", "open or shut the lane of the selected event"],
+  ["Esc", "drop the selection"],
+];
+const instances = new WeakMap();
+
+export default function ({ data, parentElement, setStateValue }) {
+  let view = instances.get(parentElement);
+  if (!view) {
+    view = new TimelineView(parentElement);
+    instances.set(parentElement, view);
+  }
+  view.update(data, setStateValue);
+  return () => {
+    view.destroy();
+    instances.delete(parentElement);
+  };
+}
+
+function element(tag, attributes = {}, text = "") {
+  const made = document.createElement(tag);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  if (text) made.textContent = text;
+  return made;
+}
+
+/** A column of an Arrow table as one typed array. */
+function column(table, name) {
+  const vector = table.getChild(name);
+  return vector === null ? null : vector.toArray();
+}
+
+class TimelineView {
+  constructor(parent) {
+    this.parent = parent;
+    this.abort = new AbortController();
+    this.token = null;
+    this.view = { t0: 0, t1: 1 };
+    this.scroll = 0;
+    this.folded = new Set();
+    this.open = new Set();
+    this.chosen = -1;
+    this.area = null;
+    this.measured = null;
+    this.query = "";
+    this.mask = null;
+    this.hover = null;
+    this.drag = null;
+    this.seenCommand = null;
+    this.build();
+  }
+
+  // ---------------------------------------------------------------- the page around the canvas
+
+  build() {
+    const on = (target, event, act, more = {}) =>
+      target.addEventListener(event, act, { signal: this.abort.signal, ...more });
+    this.root = element("div", { class: "tv" });
+    const bar = element("div", { class: "tv-bar", role: "toolbar", "aria-label": "Timeline tools" });
+    const button = (label, title, act) => {
+      const made = element("button", { type: "button", title, "aria-label": title }, label);
+      on(made, "click", act);
+      bar.append(made);
+      return made;
+    };
+    button("−", "Zoom out (S)", () => this.zoomBy(1.6));
+    button("+", "Zoom in (W)", () => this.zoomBy(1 / 1.6));
+    button("Fit", "Fit the selection or the whole trace (F)", () => this.fit());
+    this.search = element("input", { type: "search", placeholder: "Search all events (/)", "aria-label": "Search all events by name" });
+    on(this.search, "input", () => this.setQuery(this.search.value));
+    on(this.search, "keydown", (event) => {
+      event.stopPropagation();
+      if (event.key === "Enter") this.toMatch(event.shiftKey ? -1 : 1);
+      if (event.key === "Escape") {
+        this.search.value = "";
+        this.setQuery("");
+        this.canvas.focus();
+      }
+    });
+    bar.append(this.search);
+    button("◀", "Match before (Shift+Enter)", () => this.toMatch(-1));
+    button("▶", "Next match (Enter)", () => this.toMatch(1));
+    this.found = element("span", { class: "tv-found", role: "status" });
+    bar.append(this.found);
+    this.span = element("span", { class: "tv-span" });
+    bar.append(this.span);
+    button("Keys ?", "Keys and mouse (?)", () => this.toggleHelp());
+    this.field = element("div", { class: "tv-field" });
+    this.canvas = element("canvas", { tabindex: "0", role: "application", "aria-roledescription": "timeline" });
+    this.tip = element("div", { class: "tv-tip", hidden: "" });
+    this.help = element("div", { class: "tv-help", role: "dialog", "aria-label": "Keys and mouse", hidden: "" });
+    const list = element("dl");
+    for (const [keys, what] of KEYS) list.append(element("dt", {}, keys), element("dd", {}, what));
+    const close = element("button", { type: "button" }, "Close");
+    on(close, "click", () => this.toggleHelp(false));
+    this.help.append(list, close);
+    this.live = element("div", { class: "tv-live", "aria-live": "polite" });
+    this.field.append(this.canvas, this.tip, this.help, this.live);
+    this.legend = element("ul", { class: "tv-legend", "aria-label": "Colours" });
+    this.note = element("p", { class: "tv-note" });
+    this.root.append(bar, this.field, this.legend, this.note);
+    this.parent.append(this.root);
+
+    on(this.canvas, "wheel", (event) => this.onWheel(event), { passive: false });
+    on(this.canvas, "pointerdown", (event) => this.onDown(event));
+    on(this.canvas, "pointermove", (event) => this.onMove(event));
+    on(this.canvas, "pointerup", (event) => this.onUp(event));
+    on(this.canvas, "pointercancel", () => (this.drag = null));
+    on(this.canvas, "pointerleave", () => this.setHover(null));
+    on(this.canvas, "dblclick", () => this.chosen >= 0 && this.fit());
+    on(this.canvas, "keydown", (event) => this.onKey(event));
+    on(this.canvas, "focus", () => this.redraw());
+    on(this.canvas, "blur", () => this.redraw());
+    // Another element of the page (a table of gaps or findings) may ask to show a place.
+    on(window, "traceview-show", (event) => this.command(event.detail));
+    this.resize = new ResizeObserver(() => this.redraw());
+    this.resize.observe(this.field);
+  }
+
+  destroy() {
+    this.abort.abort();
+    this.resize.disconnect();
+    clearTimeout(this.timer);
+    clearTimeout(this.queryTimer);
+    cancelAnimationFrame(this.frame);
+    this.root.remove();
+  }
+
+  // ---------------------------------------------------------------- what it is given
+
+  update(data, setStateValue) {
+    this.send = setStateValue;
+    if (!data || !data.events) return;
+    if (data.token !== this.token) {
+      const fresh = data.trace !== this.trace;
+      this.token = data.token;
+      this.trace = data.trace;
+      this.load(data);
+      if (fresh) this.start(data);
+      this.setQuery(this.query, false);
+    }
+    this.matches = data.matches ?? null;
+    if (this.matches) this.showFound();
+    this.readTheme();
+    this.redraw();
+  }
+
+  load(data) {
+    const chosen = this.chosen >= 0 ? this.cols.id[this.chosen] : null;
+    this.data = data;
+    const table = data.events;
+    this.cols = {};
+    for (const name of ["start", "dur", "name", "stage", "kind", "id", "launch", "op"]) this.cols[name] = column(table, name);
+    const merged = column(table, "count");
+    if (merged) this.cols.count = merged;
+    this.rows = data.rows.map(([lane, row, first, count]) => ({ lane, row, first, count }));
+    this.cells = this.rows.map(cellList);
+    this.at = indexById(this.cols.id.map((id, i) => (merged && merged[i] > 1 ? 0 : id)));
+    if (merged) merged.forEach((n, i) => n > 1 && this.at[0] === i && (this.at[0] = -1));
+    this.chosen = chosen === null ? -1 : this.atId(chosen);
+    this.links = null;
+  }
+
+  start(data) {
+    this.folded = new Set(data.groups.flatMap((group, k) => (group.open ? [] : [k])));
+    this.open = new Set(data.lanes.flatMap((lane, k) => (lane.open ? [k] : [])));
+    this.scroll = 0;
+    this.measured = null;
+    const first = data.view ?? {};
+    this.view = clampView(first.t0 ?? 0, first.t1 ?? data.end, 0, data.end);
+    this.query = this.search.value = first.q ?? "";
+    this.area = first.area ? this.areaOf(first.area) : null;
+    this.chosen = first.id === undefined || first.id === null ? -1 : this.atId(first.id);
+    this.canvas.setAttribute(
+      "aria-label",
+      `Timeline of ${formatCount(data.total)} events in ${data.lanes.length} lanes over ${formatNs(data.end)}. ` +
+        "Press question mark for keys. The tables below hold the same facts as text.",
+    );
+    this.fillLegend();
+    this.note.textContent = data.note ?? "";
+    this.note.hidden = !data.note;
+    if (this.chosen >= 0) this.reveal(this.chosen, false);
+  }
+
+  atId(id) {
+    return id >= 0 && id < this.at.length ? this.at[id] : -1;
+  }
+
+  areaOf(given) {
+    const keys = new Map(this.data.lanes.map((lane, k) => [lane.key, k]));
+    return { t0: given.t0, t1: given.t1, lanes: new Set(given.lanes.map((key) => keys.get(key)).filter((k) => k !== undefined)) };
+  }
+
+  command(detail) {
+    if (!detail || !this.data || detail.nonce === this.seenCommand) return;
+    this.seenCommand = detail.nonce;
+    if (detail.id !== undefined && detail.id !== null) {
+      const index = this.atId(detail.id);
+      if (index >= 0) return this.choose(index, true);
+    }
+    this.go(detail.t0, detail.t1);
+  }
+
+  readTheme() {
+    const style = getComputedStyle(this.root);
+    const get = (name, other) => style.getPropertyValue(name).trim() || other;
+    this.theme = {
+      text: get("--st-text-color", "#222222"), back: get("--st-background-color", "#ffffff"),
+      panel: get("--st-secondary-background-color", "#f0f2f6"), line: get("--st-border-color", "#cccccc"),
+      accent: get("--st-primary-color", "#0b6bcb"), font: get("--st-font", "sans-serif"),
+    };
+    this.ink = new Map();
+  }
+
+  colour(code) {
+    const { stages, kinds } = this.data;
+    return code < KIND_CODE ? stages[code]?.colour ?? kinds[0].colour : kinds[code - KIND_CODE].colour;
+  }
+
+  fillLegend() {
+    const chip = (colour, text) => {
+      const item = element("li");
+      const square = element("i", { "aria-hidden": "true" });
+      square.style.background = colour;
+      item.append(square, document.createTextNode(text));
+      return item;
+    };
+    this.legend.replaceChildren();
+    const shown = this.data.stages.filter((stage) => stage.listed);
+    for (const stage of shown) this.legend.append(chip(stage.colour, stage.name));
+    const rest = this.data.stages.length - shown.length;
+    if (rest) this.legend.append(chip(this.data.stages.find((stage) => !stage.listed).colour, `${rest} more stages`));
+    for (const kind of this.data.kinds) if (kind.listed) this.legend.append(chip(kind.colour, `no stage: ${kind.name}`));
+  }
+
+  // ---------------------------------------------------------------- what it tells
+
+  /** Report what is shown and selected, once it has been still for a moment; a selection at once. */
+  settle(now = false) {
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.report(), now ? 0 : SETTLE_MS);
+  }
+
+  report() {
+    const area = this.area && {
+      t0: Math.round(this.area.t0), t1: Math.round(this.area.t1), lanes: [...this.area.lanes].map((k) => this.data.lanes[k].key),
+    };
+    const state = {
+      trace: this.trace, t0: Math.floor(this.view.t0), t1: Math.ceil(this.view.t1), q: this.query,
+      id: this.chosen >= 0 ? this.cols.id[this.chosen] : null, area,
+    };
+    const text = JSON.stringify(state);
+    if (text === this.sent) return;
+    this.sent = text;
+    this.send("view", state);
+  }
+
+  say(text) {
+    this.live.textContent = text;
+  }
+
+  // ---------------------------------------------------------------- moving about
+
+  width() {
+    return Math.max(50, this.canvas.clientWidth - GUTTER);
+  }
+
+  timeAt(x) {
+    return this.view.t0 + ((x - GUTTER) / this.width()) * (this.view.t1 - this.view.t0);
+  }
+
+  xOf(time) {
+    return GUTTER + ((time - this.view.t0) / (this.view.t1 - this.view.t0)) * this.width();
+  }
+
+  go(t0, t1) {
+    this.view = clampView(t0, t1, 0, this.data.end);
+    this.redraw();
+    this.settle();
+  }
+
+  zoomBy(factor, at = (this.view.t0 + this.view.t1) / 2) {
+    const next = zoom(this.view, at, factor);
+    this.go(next.t0, next.t1);
+  }
+
+  pan(share) {
+    const by = (this.view.t1 - this.view.t0) * share;
+    this.go(this.view.t0 + by, this.view.t1 + by);
+  }
+
+  scrollBy(pixels) {
+    const room = Math.max(0, this.plan.height - (this.canvas.clientHeight - TOP));
+    this.scroll = Math.min(Math.max(0, this.scroll + pixels), room);
+    this.redraw();
+  }
+
+  fit() {
+    const [low, high] = this.edges() ?? [0, this.data.end];
+    const margin = this.edges() ? Math.max((high - low) * 0.5, 100) : 0;
+    this.go(low - margin, high + margin);
+  }
+
+  edges() {
+    if (this.area) return [this.area.t0, this.area.t1];
+    if (this.chosen >= 0) return [this.cols.start[this.chosen], this.cols.start[this.chosen] + this.cols.dur[this.chosen]];
+    return null;
+  }
+
+  choose(index, show) {
+    this.chosen = index;
+    this.area = null;
+    this.links = null;
+    if (index >= 0) {
+      if (show) this.reveal(index, true);
+      this.say(this.describe(index, 1).join(", "));
+    }
+    this.redraw();
+    this.settle(true);
+  }
+
+  /** Unfold the lane of an event, scroll to it, and move there in time if it is outside. */
+  reveal(index, move) {
+    const row = this.rows[rowOf(this.rows, index)];
+    const lane = this.data.lanes[row.lane];
+    this.folded.delete(lane.group);
+    if (row.row > 0) this.open.add(row.lane);
+    this.arrange();
+    const y = this.plan.rowY[rowOf(this.rows, index)];
+    const room = this.canvas.clientHeight - TOP;
+    if (room > 0 && (y < this.scroll || y + SIZES.row > this.scroll + room)) this.scroll = Math.max(0, y - room / 2);
+    if (!move) return;
+    const start = this.cols.start[index], length = this.cols.dur[index], span = this.view.t1 - this.view.t0;
+    const tooSmall = (length / span) * this.width() < 4;
+    if (start < this.view.t0 || start + length > this.view.t1 || tooSmall) {
+      const wanted = tooSmall || length > span ? Math.max(length * 20, 1000) : span;
+      const middle = start + length / 2;
+      this.view = clampView(middle - wanted / 2, middle + wanted / 2, 0, this.data.end);
+    }
+  }
+
+  neighbour(direction) {
+    if (this.chosen < 0) return;
+    const row = this.rows[rowOf(this.rows, this.chosen)];
+    const next = this.chosen + direction;
+    if (next >= row.first && next < row.first + row.count) this.choose(next, true);
+  }
+
+  // ---------------------------------------------------------------- search
+
+  setQuery(text, tell = true) {
+    this.query = text.trim();
+    this.mask = this.data ? matchNames(this.data.names, this.query) : null;
+    this.showFound();
+    this.redraw();
+    if (!tell) return;
+    clearTimeout(this.queryTimer);
+    this.queryTimer = setTimeout(() => this.settle(true), 300);
+  }
+
+  showFound() {
+    if (!this.mask) {
+      this.found.textContent = "";
+      return;
+    }
+    const total = this.matches ? (this.matches.q === this.query ? this.matches.total : null)
+      : this.cols.count ? null : countMatches(this.cols.name, this.mask);
+    this.found.textContent = total === null ? "searching…" : total === 0 ? "no match" : `${formatCount(total)} match${total === 1 ? "" : "es"}`;
+  }
+
+  toMatch(direction) {
+    if (!this.mask) return;
+    if (this.cols.count) return this.toListedMatch(direction);
+    const from = this.chosen >= 0 ? this.cols.id[this.chosen] : direction > 0 ? -1 : this.at.length;
+    const index = nextMatch(this.at, this.cols.name, this.mask, from, direction);
+    if (index >= 0) this.choose(index, true);
+  }
+
+  /** Where only merged cells are here, the list of matches comes from the server. */
+  toListedMatch(direction) {
+    const starts = this.matches?.starts ?? [];
+    if (!starts.length || this.matches.q !== this.query) return;
+    const middle = (this.view.t0 + this.view.t1) / 2;
+    const margin = (this.view.t1 - this.view.t0) * 1e-3 + 1;
+    let k = direction > 0 ? lowerBound(starts, middle + margin, 0, starts.length) : lowerBound(starts, middle - margin, 0, starts.length) - 1;
+    k = (k + starts.length) % starts.length;
+    const half = (this.view.t1 - this.view.t0) / 2;
+    this.go(starts[k] - half, starts[k] + half);
+    this.say(`match ${k + 1} of ${starts.length}`);
+  }
+
+  // ---------------------------------------------------------------- mouse and keys
+
+  place(event) {
+    const box = this.canvas.getBoundingClientRect();
+    return { x: event.clientX - box.left, y: event.clientY - box.top };
+  }
+
+  onWheel(event) {
+    if (!this.data) return;
+    const { x } = this.place(event);
+    const focused = this.canvas.getRootNode().activeElement === this.canvas;
+    if (x < GUTTER) {
+      event.preventDefault();
+      return this.scrollBy(event.deltaY);
+    }
+    if (!focused && !event.ctrlKey && !event.metaKey) return;
+    event.preventDefault();
+    if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) return this.pan((event.deltaX || event.deltaY) / 1000);
+    this.zoomBy(Math.exp(Math.min(Math.max(event.deltaY, -300), 300) * 0.002), this.timeAt(x));
+  }
+
+  onDown(event) {
+    if (!this.data || event.button > 1) return;
+    this.canvas.focus({ preventScroll: true });
+    const { x, y } = this.place(event);
+    if (x < GUTTER && y > TOP) return this.toggle(y);
+    this.canvas.setPointerCapture(event.pointerId);
+    const moving = event.shiftKey || event.button === 1 || y < RULER;
+    this.drag = { mode: moving ? "pan" : y < TOP ? "flag" : "area", x, y, view: { ...this.view }, moved: false };
+  }
+
+  onMove(event) {
+    if (!this.data) return;
+    const { x, y } = this.place(event);
+    if (!this.drag) return this.setHover({ x, y });
+    if (Math.abs(x - this.drag.x) + Math.abs(y - this.drag.y) > 3) this.drag.moved = true;
+    if (!this.drag.moved) return;
+    this.setHover(null);
+    if (this.drag.mode === "pan") {
+      const by = ((this.drag.x - x) / this.width()) * (this.drag.view.t1 - this.drag.view.t0);
+      this.go(this.drag.view.t0 + by, this.drag.view.t1 + by);
+    } else if (this.drag.mode === "area") {
+      const [low, high] = [this.timeAt(Math.max(GUTTER, Math.min(x, this.drag.x))), this.timeAt(Math.max(x, this.drag.x))];
+      this.chosen = -1;
+      this.links = null;
+      this.area = { t0: Math.max(0, low), t1: Math.min(this.data.end, high), lanes: this.lanesBetween(this.drag.y, y) };
+      this.redraw();
+    }
+  }
+
+  onUp(event) {
+    const drag = this.drag;
+    this.drag = null;
+    if (!drag) return;
+    const { x, y } = this.place(event);
+    if (drag.moved) {
+      if (drag.mode === "area") {
+        if (!this.area.lanes.size) this.area = null;
+        if (this.area) this.say(`selected ${formatNs(this.area.t1 - this.area.t0)} in ${this.area.lanes.size} lanes`);
+        this.redraw();
+        this.settle(true);
+      }
+      return;
+    }
+    const flag = y < TOP && y >= RULER ? this.flagAt(x) : null;
+    if (flag) {
+      const margin = Math.max((flag.t1 - flag.t0) * 0.5, 1000);
+      this.say(flag.label);
+      return this.go(flag.t0 - margin, flag.t1 + margin);
+    }
+    const hit = this.cellAt(x, y);
+    if (!hit) return this.choose(-1, false);
+    if (hit.n === 1) return this.choose(hit.index, false);
+    // A merged cell is no event: look closer.
+    this.zoomBy(0.1, this.timeAt(x));
+  }
+
+  onKey(event) {
+    if (!this.data || event.ctrlKey || event.metaKey || event.altKey) return;
+    const act = {
+      w: () => this.zoomBy(1 / 1.5), "+": () => this.zoomBy(1 / 1.5), "=": () => this.zoomBy(1 / 1.5),
+      s: () => this.zoomBy(1.5), "-": () => this.zoomBy(1.5),
+      a: () => this.pan(-0.15), arrowleft: () => this.pan(-0.15), d: () => this.pan(0.15), arrowright: () => this.pan(0.15),
+      arrowup: () => this.scrollBy(-40), arrowdown: () => this.scrollBy(40),
+      f: () => this.fit(), m: () => this.measure(), "?": () => this.toggleHelp(),
+      "/": () => this.search.focus(), ".": () => this.neighbour(1), ",": () => this.neighbour(-1),
+      enter: () => this.toMatch(event.shiftKey ? -1 : 1), g: () => this.toggleChosen(), escape: () => this.dismiss(),
+      home: () => this.go(0, this.view.t1 - this.view.t0), end: () => this.go(this.data.end - (this.view.t1 - this.view.t0), this.data.end),
+    }[event.key.toLowerCase()];
+    if (!act) return;
+    event.preventDefault();
+    event.stopPropagation();
+    act();
+  }
+
+  dismiss() {
+    if (!this.help.hidden) return this.toggleHelp(false);
+    this.measured = null;
+    this.choose(-1, false);
+  }
+
+  measure() {
+    const edges = this.edges();
+    this.measured = edges && !(this.measured && this.measured[0] === edges[0] && this.measured[1] === edges[1]) ? edges : null;
+    if (this.measured) this.say(`measured ${formatNs(edges[1] - edges[0])}`);
+    this.redraw();
+  }
+
+  toggleHelp(show = this.help.hidden) {
+    this.help.hidden = !show;
+    if (show) this.help.querySelector("button").focus();
+    else this.canvas.focus({ preventScroll: true });
+  }
+
+  itemAt(y) {
+    const inside = y - TOP + this.scroll;
+    return this.plan.items.find((item) => inside >= item.y && inside < item.y + item.h);
+  }
+
+  toggle(y) {
+    const item = this.itemAt(y);
+    if (!item) return;
+    const set = item.type === "group" ? this.folded : this.open;
+    if (!set.delete(item.index)) set.add(item.index);
+    this.arrange();
+    this.scrollBy(0);
+  }
+
+  toggleChosen() {
+    if (this.chosen < 0) return;
+    const { lane } = this.rows[rowOf(this.rows, this.chosen)];
+    if (!this.open.delete(lane)) this.open.add(lane);
+    this.arrange();
+    this.scrollBy(0);
+  }
+
+  lanesBetween(a, b) {
+    const [low, high] = [Math.min(a, b), Math.max(a, b)].map((y) => y - TOP + this.scroll);
+    const found = new Set();
+    for (const item of this.plan.items) {
+      if (item.y + item.h <= low || item.y > high) continue;
+      if (item.type === "lane") found.add(item.index);
+      else if (this.folded.has(item.index)) this.data.lanes.forEach((lane, k) => lane.group === item.index && found.add(k));
+    }
+    return found;
+  }
+
+  cellAt(x, y) {
+    if (x < GUTTER || y < TOP) return null;
+    const inside = y - TOP + this.scroll;
+    for (let k = 0; k < this.rows.length; k++) {
+      const top = this.plan.rowY[k];
+      if (top < 0 || inside < top || inside >= top + SIZES.row) continue;
+      const cell = hitTest(this.cells[k], x - GUTTER);
+      if (cell < 0) return null;
+      const cells = this.cells[k];
+      return { row: k, index: cells.index[cell], n: cells.n[cell], code: cells.code[cell], total: cells.total[cell] };
+    }
+    return null;
+  }
+
+  flagAt(x) {
+    let best = null;
+    for (const flag of this.data.flags) {
+      const [low, high] = [this.xOf(flag.t0) - 7, this.xOf(flag.t1) + 7];
+      if (x >= low && x <= high && (!best || flag.t1 - flag.t0 < best.t1 - best.t0)) best = flag;
+    }
+    return best;
+  }
+
+  setHover(at) {
+    this.hover = at;
+    if (!at || at.x < GUTTER || !this.plan) {
+      this.tip.hidden = true;
+      return;
+    }
+    const flag = at.y >= RULER && at.y < TOP ? this.flagAt(at.x) : null;
+    const hit = flag ? null : this.cellAt(at.x, at.y);
+    if (!flag && !hit) {
+      this.tip.hidden = true;
+      return;
+    }
+    const lines = flag ? [flag.label, `${formatNs(flag.t0)} + ${formatNs(flag.t1 - flag.t0)}`] : this.describe(hit.index, hit.n, hit);
+    this.tip.replaceChildren(element("b", {}, cut(lines[0], 400)), ...lines.slice(1).map((line) => element("span", {}, line)));
+    this.tip.hidden = false;
+    const room = this.field.clientWidth;
+    const width = this.tip.offsetWidth;
+    this.tip.style.left = `${Math.max(0, Math.min(at.x + 14, room - width - 4))}px`;
+    this.tip.style.top = `${at.y + 18}px`;
+  }
+
+  /** What is known here about an entry; of a merged cell only what holds for all of it. */
+  describe(index, n, hit) {
+    const { cols, data } = this;
+    const stage = (code) => (code < KIND_CODE ? data.stages[code].name : null);
+    if (n > 1) {
+      const mostly = stage(hit.code) ?? data.kinds[hit.code - KIND_CODE].name;
+      return [`${formatCount(n)} events`, `${formatNs(hit.total)} together, most of it ${mostly}`, "too short to be drawn apart: zoom in"];
+    }
+    const lines = [data.names[cols.name[index]], `${formatNs(cols.dur[index])} · ${data.kinds[cols.kind[index]].name}`, `starts at ${formatNs(cols.start[index])}`];
+    if (cols.stage[index] !== NO_STAGE) lines.push(`stage ${stage(cols.stage[index])}`);
+    const related = (id, word) => {
+      const at = id === NONE ? -1 : this.atId(id);
+      if (at >= 0) lines.push(`${word} ${cut(data.names[cols.name[at]], 120)}`);
+      return at;
+    };
+    related(cols.op[index], "asked for by");
+    const launch = related(cols.launch[index], "launched by");
+    if (launch >= 0) lines.push(`${formatNs(cols.start[index] - cols.start[launch] - cols.dur[launch])} after the launch returned`);
+    return lines;
+  }
+
+  // ---------------------------------------------------------------- drawing
+
+  redraw() {
+    if (this.frame || !this.data) return;
+    this.frame = requestAnimationFrame(() => {
+      this.frame = 0;
+      const begin = performance.now();
+      this.draw();
+      this.canvas.dataset.drawMs = (performance.now() - begin).toFixed(2);
+      this.canvas.dataset.draws = String(Number(this.canvas.dataset.draws ?? 0) + 1);
+      this.canvas.dataset.view = `${Math.floor(this.view.t0)}-${Math.ceil(this.view.t1)}`;
+      this.canvas.dataset.chosen = this.chosen >= 0 ? String(this.cols.id[this.chosen]) : "";
+    });
+  }
+
+  arrange() {
+    this.plan = layout(this.data.groups, this.data.lanes, this.rows, this.folded, this.open, SIZES);
+  }
+
+  draw() {
+    this.arrange();
+    const height = Math.min(HEIGHT, Math.max(160, this.plan.height + TOP + 8));
+    const width = this.canvas.parentElement.clientWidth;
+    if (!width) return;
+    const ratio = window.devicePixelRatio || 1;
+    if (this.canvas.width !== Math.round(width * ratio) || this.canvas.height !== Math.round(height * ratio)) {
+      this.canvas.width = Math.round(width * ratio);
+      this.canvas.height = Math.round(height * ratio);
+      this.canvas.style.height = `${height}px`;
+    }
+    const room = Math.max(0, this.plan.height - (height - TOP));
+    this.scroll = Math.min(this.scroll, room);
+    const ctx = this.canvas.getContext("2d", { alpha: false });
+    ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
+    ctx.textBaseline = "middle";
+    ctx.font = `11px ${this.theme.font}`;
+    this.charWidth = ctx.measureText("abcdefghijklmnopqrstuvwxyz_0123456789").width / 37;
+    ctx.fillStyle = this.theme.back;
+    ctx.fillRect(0, 0, width, height);
+    this.drawLanes(ctx, width, height);
+    this.drawCells(ctx, width, height);
+    this.drawFlags(ctx, width, height);
+    this.drawSelection(ctx, width, height);
+    this.drawLabels(ctx, height);
+    this.drawRuler(ctx, width, height);
+    if (room > 0) {
+      const track = height - TOP, bar = Math.max(24, (track * track) / this.plan.height);
+      ctx.fillStyle = this.theme.text;
+      ctx.globalAlpha = 0.35;
+      ctx.fillRect(width - 6, TOP + (this.scroll / room) * (track - bar), 5, bar);
+      ctx.globalAlpha = 1;
+    }
+    this.span.textContent = `${formatNs(this.view.t0)} + ${formatNs(this.view.t1 - this.view.t0)}`;
+  }
+
+  drawLanes(ctx, width, height) {
+    for (const item of this.plan.items) {
+      const y = TOP + item.y - this.scroll;
+      if (y + item.h < TOP || y > height) continue;
+      if (item.type === "group") {
+        ctx.fillStyle = this.theme.panel;
+        ctx.fillRect(0, y, width, item.h);
+      } else {
+        ctx.fillStyle = this.theme.line;
+        ctx.globalAlpha = 0.5;
+        ctx.fillRect(0, y + item.h - 1, width, 1);
+        ctx.globalAlpha = 1;
+      }
+    }
+  }
+
+  drawCells(ctx, width, height) {
+    const room = width - GUTTER, row = SIZES.row;
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(GUTTER, TOP, room, height - TOP);
+    ctx.clip();
+    const byCode = new Map();
+    const titles = [];
+    for (let k = 0; k < this.rows.length; k++) {
+      const top = this.plan.rowY[k];
+      const y = TOP + top - this.scroll;
+      this.cells[k].size = 0;
+      if (top < 0 || y + row < TOP || y > height) continue;
+      const cells = mergeRow(this.cols, this.rows[k].first, this.rows[k].count, this.view, room, LEAST_PX, this.mask, this.cells[k]);
+      for (let c = 0; c < cells.size; c++) {
+        const key = cells.code[c] * 4 + (cells.hit[c] ? 2 : 0) + (cells.n[c] > 1 ? 1 : 0);
+        let list = byCode.get(key);
+        if (!list) byCode.set(key, (list = []));
+        const x0 = Math.max(cells.x0[c], -1), x1 = Math.min(cells.x1[c], room + 1);
+        // A merged cell is lower than an event, so that the two are told apart without colour too.
+        if (cells.n[c] > 1) list.push(x0, y + 4, x1 - x0, row - 8);
+        else {
+          const w = Math.max(1, x1 - x0);
+          list.push(x0, y + 1, w > 4 ? w - 0.5 : w, row - 2);
+          if (w > 34) titles.push([x0, y, w, cells.index[c], cells.code[c], cells.hit[c]]);
+        }
+      }
+    }
+    for (const [key, list] of byCode) {
+      ctx.fillStyle = this.colour(key >> 2);
+      ctx.globalAlpha = (key & 2 ? 1 : 0.2) * (key & 1 ? 0.85 : 1);
+      for (let k = 0; k < list.length; k += 4) ctx.fillRect(GUTTER + list[k], list[k + 1], list[k + 2], list[k + 3]);
+    }
+    ctx.globalAlpha = 1;
+    for (const [x, y, w, index, code, hit] of titles) {
+      const text = cut(this.data.names[this.cols.name[index]].replace(/^void /, ""), Math.floor((w - 6) / this.charWidth));
+      if (!text) continue;
+      ctx.fillStyle = hit ? this.inkFor(code) : this.theme.text;
+      ctx.fillText(text, GUTTER + x + 3, y + row / 2 + 0.5);
+    }
+    ctx.restore();
+  }
+
+  inkFor(code) {
+    if (!this.ink.has(code)) this.ink.set(code, inkOn(this.colour(code)));
+    return this.ink.get(code);
+  }
+
+  drawFlags(ctx, width, height) {
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(GUTTER, RULER, width - GUTTER, height - RULER);
+    ctx.clip();
+    for (const flag of this.data.flags) {
+      const x0 = this.xOf(flag.t0), x1 = this.xOf(flag.t1);
+      if (x1 < GUTTER || x0 > width) continue;
+      const lane = flag.device === null || flag.device === undefined ? null : flag.device;
+      ctx.fillStyle = this.theme.text;
+      if (x1 - x0 > 3) {
+        ctx.globalAlpha = 0.09;
+        for (const item of this.plan.items) {
+          if (item.type !== "lane" || (lane !== null && this.data.lanes[item.index].device !== lane)) continue;
+          ctx.fillRect(x0, TOP + item.y - this.scroll, x1 - x0, item.h - 1);
+        }
+        ctx.globalAlpha = 0.55;
+        ctx.fillRect(x0, RULER + FLAGS - 3, x1 - x0, 2);
+        ctx.globalAlpha = 1;
+      }
+      const middle = Math.min(Math.max((x0 + x1) / 2, GUTTER + 6), width - 6);
+      ctx.beginPath();
+      if (flag.kind === "gap") ctx.rect(middle - 4, RULER + 3, 8, 8);
+      else {
+        ctx.moveTo(middle - 5, RULER + 3);
+        ctx.lineTo(middle + 5, RULER + 3);
+        ctx.lineTo(middle, RULER + 12);
+      }
+      ctx.fill();
+    }
+    ctx.restore();
+  }
+
+  drawSelection(ctx, width, height) {
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(GUTTER, TOP, width - GUTTER, height - TOP);
+    ctx.clip();
+    if (this.area) {
+      ctx.fillStyle = this.theme.accent;
+      ctx.strokeStyle = this.theme.accent;
+      const x0 = this.xOf(this.area.t0), x1 = this.xOf(this.area.t1);
+      for (const item of this.plan.items) {
+        const inside = item.type === "lane" ? this.area.lanes.has(item.index)
+          : this.folded.has(item.index) && this.data.lanes.some((lane, k) => lane.group === item.index && this.area.lanes.has(k));
+        if (!inside) continue;
+        ctx.globalAlpha = 0.18;
+        ctx.fillRect(x0, TOP + item.y - this.scroll, x1 - x0, item.h);
+      }
+      ctx.globalAlpha = 1;
+      ctx.strokeRect(x0 + 0.5, TOP, x1 - x0, height - TOP);
+    }
+    if (this.chosen >= 0) {
+      if (!this.links) this.links = this.cols.count ? { from: -1, to: [] } : flows(this.cols, this.at, this.chosen);
+      const { from, to } = this.links;
+      ctx.strokeStyle = this.theme.text;
+      ctx.lineWidth = 1.25;
+      if (from >= 0) this.arrow(ctx, from, this.chosen);
+      for (const index of to) this.arrow(ctx, this.chosen, index);
+      ctx.lineWidth = 2;
+      this.outline(ctx, this.chosen, this.theme.text);
+      ctx.lineWidth = 1.25;
+      for (const index of [from, ...to]) if (index >= 0) this.outline(ctx, index, this.theme.text);
+      ctx.lineWidth = 1;
+    }
+    ctx.restore();
+  }
+
+  /** Middle of the row of an entry; of what is folded away, the middle of its group's or lane's line. */
+  yOf(index) {
+    const k = rowOf(this.rows, index);
+    const { lane } = this.rows[k];
+    const own = this.plan.rowY[k];
+    if (own >= 0) return TOP + own - this.scroll + SIZES.row / 2;
+    const item = this.plan.items.find((one) => one.type === "lane" && one.index === lane)
+      ?? this.plan.items.find((one) => one.type === "group" && one.index === this.data.lanes[lane].group);
+    return TOP + item.y - this.scroll + SIZES.row / 2;
+  }
+
+  outline(ctx, index, colour) {
+    const x0 = this.xOf(this.cols.start[index]), x1 = this.xOf(this.cols.start[index] + this.cols.dur[index]);
+    ctx.strokeStyle = colour;
+    ctx.strokeRect(x0 - 0.5, this.yOf(index) - SIZES.row / 2 + 0.5, Math.max(2, x1 - x0) + 1, SIZES.row - 1);
+  }
+
+  arrow(ctx, from, to) {
+    const x0 = this.xOf(this.cols.start[from] + this.cols.dur[from]), x1 = this.xOf(this.cols.start[to]);
+    const y0 = this.yOf(from), y1 = this.yOf(to);
+    const bend = Math.max(20, Math.abs(x1 - x0) / 2);
+    ctx.beginPath();
+    ctx.moveTo(x0, y0);
+    ctx.bezierCurveTo(x0 + bend, y0, x1 - bend, y1, x1, y1);
+    ctx.moveTo(x1 - 5, y1 - 4);
+    ctx.lineTo(x1, y1);
+    ctx.lineTo(x1 - 5, y1 + 4);
+    ctx.stroke();
+  }
+
+  drawLabels(ctx, height) {
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(0, TOP, GUTTER, height - TOP);
+    ctx.clip();
+    const room = Math.floor((GUTTER - 22) / this.charWidth);
+    for (const item of this.plan.items) {
+      const y = TOP + item.y - this.scroll;
+      if (y + item.h < TOP || y > height) continue;
+      ctx.fillStyle = item.type === "group" ? this.theme.panel : this.theme.back;
+      ctx.fillRect(0, y, GUTTER - 1, item.h - 1);
+      ctx.fillStyle = this.theme.text;
+      if (item.type === "group") {
+        ctx.font = `600 11px ${this.theme.font}`;
+        ctx.fillText(`${this.folded.has(item.index) ? "▸" : "▾"} ${cut(this.data.groups[item.index].label, room)}`, 4, y + item.h / 2);
+        ctx.font = `11px ${this.theme.font}`;
+        continue;
+      }
+      const lane = this.data.lanes[item.index];
+      const more = lane.rows > 1 ? (this.open.has(item.index) ? "▾ " : "▸ ") : "   ";
+      const hidden = lane.rows > 1 && !this.open.has(item.index) ? ` (+${lane.rows - 1})` : "";
+      ctx.fillText(more + cut(lane.label, room - hidden.length) + hidden, 8, y + SIZES.row / 2 + 1);
+    }
+    ctx.restore();
+    ctx.fillStyle = this.theme.line;
+    ctx.fillRect(GUTTER - 1, 0, 1, height);
+  }
+
+  drawRuler(ctx, width, height) {
+    ctx.fillStyle = this.theme.back;
+    ctx.fillRect(0, 0, width, RULER);
+    ctx.fillStyle = this.theme.text;
+    ctx.globalAlpha = 0.7;
+    ctx.fillText(this.data.flags.length ? "gaps ■  findings ▼" : "", 8, RULER + FLAGS / 2 - 1);
+    ctx.globalAlpha = 1;
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(GUTTER, 0, width - GUTTER, height);
+    ctx.clip();
+    for (const mark of ticks(this.view.t0, this.view.t1, width - GUTTER).marks) {
+      const x = this.xOf(mark);
+      ctx.globalAlpha = 0.25;
+      ctx.fillStyle = this.theme.line;
+      ctx.fillRect(x, RULER, 1, height);
+      ctx.globalAlpha = 1;
+      ctx.fillStyle = this.theme.text;
+      ctx.fillRect(x, RULER - 6, 1, 6);
+      ctx.fillText(formatNs(mark), x + 4, RULER / 2);
+    }
+    if (this.measured) {
+      const [x0, x1] = this.measured.map((time) => this.xOf(time));
+      ctx.fillStyle = this.theme.accent;
+      ctx.fillRect(x0, 0, 1, height);
+      ctx.fillRect(x1, 0, 1, height);
+      ctx.fillRect(x0, RULER - 2, Math.max(1, x1 - x0), 2);
+      const text = formatNs(this.measured[1] - this.measured[0]);
+      const w = ctx.measureText(text).width + 8;
+      const x = Math.min(Math.max((x0 + x1 - w) / 2, GUTTER + 2), width - w - 2);
+      ctx.fillRect(x, 3, w, RULER - 8);
+      ctx.fillStyle = this.theme.back;
+      ctx.fillText(text, x + 4, RULER / 2 - 1);
+    }
+    ctx.restore();
+    ctx.strokeStyle = this.theme.line;
+    ctx.beginPath();
+    ctx.moveTo(0, TOP - 0.5);
+    ctx.lineTo(width, TOP - 0.5);
+    ctx.stroke();
+  }
+}
