@@ -28,7 +28,7 @@ _PARTS: Final = ("time", "steps", "stages", "devices", "kernels")
 
 def write_report(result: Report, page: Page) -> None:
     """Verdict, conditions, devices, steps, families, kernels, remarks."""
-    page.verdict(_verdict(result))
+    page.verdict(report_sentence(result))
     write_conditions(page, result.trace, result.import_report)
     described = {one.device: one for one in result.trace.devices}
     grids = [
@@ -74,7 +74,8 @@ def _kernels_heading(distinct: int) -> str:
     return "Kernels" if distinct <= TOP_KERNELS else f"Top {TOP_KERNELS} of {distinct:,} kernels"
 
 
-def _verdict(result: Report) -> str:
+def report_sentence(result: Report) -> str:
+    """The answer in a few sentences: what a step takes, what it goes to, what takes most."""
     if not result.trace.events:
         return "No event in this trace."
     leading = [step_sentence(result.time, without_device="")] if result.time and result.time.times else []

@@ -1,0 +1,64 @@
+"""The entry script: Streamlit runs this file for every interaction."""
+
+from __future__ import annotations
+
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import streamlit as st
+
+from traceview.dashboards import boundary, ui
+
+
+class Entry(NamedTuple):
+    """One page: its module in ``pages``, what it is called, its icon; the module's name is its place in the address."""
+
+    module: str
+    title: str
+    icon: str
+
+
+PAGES: Final = (
+    Entry("open", "Open", ":material/folder_open:"),
+    Entry("overview", "Overview", ":material/speed:"),
+    Entry("dispatch", "Dispatch", ":material/alt_route:"),
+    Entry("gaps", "Gaps", ":material/hourglass_empty:"),
+    Entry("recompiles", "Recompiles & transfers", ":material/sync:"),
+    Entry("timeline", "Timeline", ":material/view_timeline:"),
+    Entry("what_if", "What-if", ":material/tune:"),
+    Entry("compare", "Compare", ":material/compare_arrows:"),
+    Entry("rules", "Rules & glossary", ":material/menu_book:"),
+)
+"""Every page in the order of the navigation. One whose module is not there is left out."""
+
+_ICON: Final = str(Path(__file__).with_name("icon.svg"))
+
+
+def _run(module: str) -> None:
+    boundary.guarded(import_module(f"traceview.dashboards.pages.{module}").page)
+
+
+def main() -> None:
+    """Choose the page and run it."""
+    # A file of our own: Streamlit fetches the icon of a name or an emoji from a server of others.
+    st.set_page_config(page_title="traceview", page_icon=_ICON, layout="wide")
+    ui.style()
+    pages = {
+        entry.module: st.Page(
+            partial(_run, entry.module),
+            title=entry.title,
+            icon=entry.icon,
+            url_path=entry.module,
+            default=entry.module == "open",
+        )
+        for entry in PAGES
+        if find_spec(f"traceview.dashboards.pages.{entry.module}")
+    }
+    st.session_state["pages"] = pages
+    st.navigation(list(pages.values()), position="top").run()
+
+
+main()

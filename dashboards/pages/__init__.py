@@ -1,0 +1,1 @@
+"""The pages of the app, one module each with a function ``page``."""

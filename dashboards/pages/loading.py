@@ -1,0 +1,58 @@
+"""What stands on a page while its trace is not there: progress, a failure, or the way to open one."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from traceview.dashboards import state, ui
+from traceview.dashboards.library import Job, Opened, State
+
+
+def opened() -> Opened:
+    """The open trace; if it is not there yet, the page ends here with the reason, and goes on when it is."""
+    job = state.current_job()
+    if job is None:
+        _none_open()
+        st.stop()
+    found = state.ready(job)
+    if found is not None:
+        return found
+    if job.state is State.WORKING:
+        _progress(job)
+    elif job.state is State.FAILED:
+        ui.problem(job.error)
+        _to_open("Open another trace")
+    else:
+        st.info("Reading this trace was stopped.")
+        _to_open("Open a trace")
+    st.stop()
+    raise AssertionError("st.stop does not return")
+
+
+def _none_open() -> None:
+    if st.query_params.get(state.TRACE):
+        st.info(
+            "This server does not have the trace of this link: it was started anew, or the upload was removed with "
+            "its session. Open the file again; the same content gets the same link.",
+            icon=":material/link_off:",
+        )
+    else:
+        st.info("No trace is open.", icon=":material/folder_open:")
+    _to_open("Open a trace")
+
+
+def _to_open(label: str) -> None:
+    st.page_link(st.session_state["pages"]["open"], label=label, icon=":material/folder_open:")
+
+
+@st.fragment(run_every=0.5)
+def _progress(job: Job) -> None:
+    if job.done.is_set():
+        st.rerun()
+    st.markdown("#### Reading the trace")
+    ui.text(job.title)
+    st.progress(min(job.share, 1.0), text=f"{job.phase} …")
+    st.caption("This goes on while you look at other pages or open another trace.")
+    if st.button("Stop reading", icon=":material/close:"):
+        state.library().leave(job.id)
+        st.rerun()

@@ -1,0 +1,93 @@
+"""What a session looks at: the open trace, kept in the address so that a reload or a link shows the same."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Final
+
+import streamlit as st
+
+from traceview.dashboards.library import Job, Library, Opened, State
+from traceview.dashboards.uploads import Uploads
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+TRACE: Final = "trace"
+"""The query parameter, and the key in the session, of the id of the open trace."""
+
+TRACES_VARIABLE: Final = "TRACEVIEW_DASHBOARD_TRACES"
+"""Paths given on the command line, as a JSON array."""
+
+WAIT_S: Final = 2.0
+"""A small trace is ready within this time, and needs no page that shows progress."""
+
+
+@st.cache_resource(show_spinner=False)
+def library() -> Library:
+    """The traces that this server has open, for all sessions."""
+    return Library()
+
+
+def _end_session(uploads: Uploads) -> None:
+    uploads.clear()
+
+
+@st.cache_resource(scope="session", show_spinner=False, on_release=_end_session)
+def uploads() -> Uploads:
+    """The files that this session has uploaded; they go when it ends."""
+    return Uploads()
+
+
+def traces_given() -> tuple[str, ...]:
+    """The traces of the command line."""
+    text = os.environ.get(TRACES_VARIABLE, "")
+    return tuple(json.loads(text)) if text else ()
+
+
+def trace_id() -> str | None:
+    """The id of the open trace: that of the address, else the one this session opened last."""
+    given = st.query_params.get(TRACE)
+    if given:
+        st.session_state[TRACE] = given
+    known: str | None = st.session_state.get(TRACE)
+    if known:
+        # Moving to another page drops the parameters of the address.
+        st.query_params[TRACE] = known
+    return known
+
+
+def show(job: Job) -> None:
+    """Make a trace the open one."""
+    st.session_state[TRACE] = job.id
+    st.query_params[TRACE] = job.id
+
+
+def close() -> None:
+    """Look at no trace."""
+    st.session_state.pop(TRACE, None)
+    st.query_params.pop(TRACE, None)
+
+
+def open_paths(paths: Sequence[str], *, title: str | None = None) -> Job:
+    """Start to read a trace and make it the open one.
+
+    Raises:
+        TraceviewError: it is none.
+    """
+    job = library().open(paths, title=title)
+    show(job)
+    return job
+
+
+def current_job() -> Job | None:
+    """The open trace, read or being read; ``None`` if there is none, or if this server does not know it."""
+    known = trace_id()
+    return None if known is None else library().get(known)
+
+
+def ready(job: Job, wait_s: float = WAIT_S) -> Opened | None:
+    """The result of a job, if it comes soon."""
+    job.done.wait(wait_s)
+    return job.opened if job.state is State.READY else None

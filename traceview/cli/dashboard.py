@@ -1,0 +1,229 @@
+"""``traceview dashboard``: the app in the browser, on this machine alone."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import ipaddress
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+import webbrowser
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Final, TextIO
+
+from traceview.cli.command import Answer, add_debug_option
+from traceview.errors import ExitCode, TraceviewError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+NAME = "dashboard"
+SUMMARY = "Show a trace in the browser: the answer first, then the evidence"
+DESCRIPTION = (
+    "Starts an app on this machine and opens it in the browser: verdict, where a step goes, what ran, gaps, recompiles, "
+    "copies, rules. Needs the extra traceview[dashboard]. Nothing leaves the machine. Ctrl-C ends it."
+)
+
+FIRST_PORT: Final = 8501
+_PORTS_TRIED: Final = 50
+_START_S: Final = 60.0
+_STOP_S: Final = 5.0
+_LOOPBACK: Final = "127.0.0.1"
+_PACKAGES: Final = ("streamlit", "altair")
+
+SETTINGS: Final = {
+    "server.headless": "true",
+    "server.fileWatcherType": "none",
+    "server.runOnSave": "false",
+    "server.enableStaticServing": "false",
+    "server.maxUploadSize": "1024",
+    "server.disconnectedSessionTTL": "120",
+    "browser.gatherUsageStats": "false",
+    "client.toolbarMode": "minimal",
+    "client.showErrorDetails": "none",
+    "client.showErrorLinks": "false",
+    "client.showSidebarNavigation": "false",
+    "logger.hideWelcomeMessage": "true",
+    "logger.level": "error",
+    "runner.magicEnabled": "false",
+    "theme.primaryColor": "#0072B2",
+}
+"""What the app's server is told. Settings of the user's own files are outweighed by these."""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Options of this command."""
+    parser.add_argument(
+        "traces",
+        metavar="TRACE",
+        nargs="*",
+        help="a trace file, a folder or a pattern to open; several are the ranks of one run",
+    )
+    parser.add_argument("--port", metavar="N", type=_port, help=f"port (default: the first free one from {FIRST_PORT})")
+    parser.add_argument(
+        "--host",
+        metavar="ADDRESS",
+        default=_LOOPBACK,
+        help=f"address to listen at (default: {_LOOPBACK}, this machine alone); another needs --allow-remote",
+    )
+    parser.add_argument(
+        "--allow-remote",
+        action="store_true",
+        help="listen at an address that others can reach: whoever reaches it can read every trace that is open",
+    )
+    parser.add_argument("--no-browser", action="store_true", help="do not open the browser, only print the address")
+    add_debug_option(parser)
+
+
+def run(options: argparse.Namespace) -> Answer:
+    """Start the app and wait until it ends.
+
+    Raises:
+        UsageError: the extra is not installed, or host, port or a trace cannot be had.
+    """
+    missing = [name for name in _PACKAGES if find_spec(name) is None]
+    if missing:
+        raise UsageError(
+            "no-dashboard",
+            why=f"the dashboard needs {' and '.join(missing)}, which is not installed.",
+            next_step="Run: pip install 'traceview[dashboard]'",
+        )
+    host = _host(options.host, remote=options.allow_remote)
+    _refuse_missing(options.traces)
+    port = _free_port(host, options.port)
+    return Answer(ExitCode.OK, lambda out: _serve(options, host, port, out))
+
+
+def _serve(options: argparse.Namespace, host: str, port: int, out: TextIO) -> None:
+    shown = f"[{host}]" if ":" in host else host
+    address = f"http://{shown}:{port}"
+    with _uploads() as folder:
+        environment = {
+            **os.environ,
+            "TRACEVIEW_DASHBOARD_TRACES": json.dumps([os.path.abspath(one) for one in options.traces]),
+            "TRACEVIEW_DASHBOARD_UPLOADS": folder,
+        }
+        # The child is ended by this process, not by the terminal, so that it ends in order and says nothing.
+        child = subprocess.Popen(command(host, port), env=environment, start_new_session=os.name == "posix")
+        try:
+            _await(child, address)
+            print(f"traceview dashboard: {address}  (Ctrl-C ends it)", file=out, flush=True)
+            if not options.no_browser:
+                webbrowser.open(address)
+            child.wait()
+        except KeyboardInterrupt:
+            print(file=out)
+        finally:
+            _end(child)
+        if child.returncode not in {0, -signal.SIGTERM, -signal.SIGINT}:
+            raise TraceviewError(
+                "dashboard-ended", why=f"the dashboard ended by itself (exit code {child.returncode}).", next_step=""
+            )
+
+
+def command(host: str, port: int) -> list[str]:
+    """The command line of the server."""
+    spec = find_spec("traceview.dashboards")
+    assert spec is not None and spec.submodule_search_locations
+    app = os.path.join(next(iter(spec.submodule_search_locations)), "app.py")
+    settings = {**SETTINGS, "server.address": host, "server.port": str(port)}
+    flags = [f"--{name}={value}" for name, value in settings.items()]
+    return [sys.executable, "-m", "streamlit", "run", app, *flags]
+
+
+def _port(text: str) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if not 1 <= number <= 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port: a whole number from 1 to 65535")
+    return number
+
+
+def _host(text: str, *, remote: bool) -> str:
+    host = _LOOPBACK if text == "localhost" else text.strip("[]")
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        raise UsageError(
+            "bad-host", where=f"--host {text}", why="this is no IP address.", next_step=f"Leave it out for {_LOOPBACK}."
+        ) from None
+    if not address.is_loopback and not remote:
+        raise UsageError(
+            "remote-host",
+            where=f"--host {text}",
+            why="others can reach this address, and whoever reaches it can read every trace that is open.",
+            next_step="Leave it out, or add --allow-remote if that is meant.",
+        )
+    return host
+
+
+def _refuse_missing(traces: list[str]) -> None:
+    from glob import has_magic
+
+    for trace in traces:
+        if not os.path.lexists(trace) and not has_magic(trace):
+            raise UsageError("not-found", where=trace, why="no such file or folder.", next_step="Check the path.")
+
+
+def _free_port(host: str, wanted: int | None) -> int:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    for port in [wanted] if wanted else range(FIRST_PORT, FIRST_PORT + _PORTS_TRIED):
+        with socket.socket(family) as trial:
+            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                trial.bind((host, port))
+            except OSError as error:
+                failure = error
+                continue
+            return port
+    raise UsageError(
+        "port-taken",
+        where=f"--port {wanted}" if wanted else f"ports {FIRST_PORT} to {FIRST_PORT + _PORTS_TRIED - 1}",
+        why=f"cannot listen at {host}: {failure.strerror}.",
+        next_step="Choose another with --port.",
+    )
+
+
+@contextlib.contextmanager
+def _uploads() -> Iterator[str]:
+    """A folder for uploads that goes when the app ends, however it ends."""
+    folder = tempfile.mkdtemp(prefix="traceview-uploads-")
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _await(child: subprocess.Popen[bytes], address: str) -> None:
+    """Wait until the server answers."""
+    deadline = time.monotonic() + _START_S
+    # A proxy of the environment must not be asked for an address of this machine.
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    while time.monotonic() < deadline and child.poll() is None:
+        try:
+            with opener.open(f"{address}/_stcore/health", timeout=2):
+                return
+        except OSError:
+            time.sleep(0.1)
+    if child.poll() is None:
+        raise TraceviewError("dashboard-silent", why=f"the dashboard did not answer within {_START_S:.0f} s.")
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    if child.poll() is None:
+        child.terminate()
+        try:
+            child.wait(_STOP_S)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()

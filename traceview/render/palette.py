@@ -1,0 +1,44 @@
+"""The colours of charts, in one place: told apart by people who see few colours, on light and on dark ground.
+
+The stage colours are those of Okabe and Ito (Color Universal Design, 2008), without black and with red left out: red
+says that a check failed, and nothing else.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+STAGES: Final = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#B8A600", "#7F5FB5", "#8C6D46")
+"""Colours of stages, longest stage first."""
+
+UNATTRIBUTED: Final = "#9AA0A6"
+"""Time in no stage, of no known cause."""
+
+PARTS: Final = {
+    "compute": "#0072B2",
+    "exposed communication": "#CC79A7",
+    "copies that nothing hides": "#56B4E9",
+    "waits for asynchronous work": "#E69F00",
+    "idle": "#C9CDD2",
+    "busy": "#0072B2",
+    "waiting": "#E69F00",
+}
+"""Colours of the parts of a step."""
+
+FAILED: Final = "#C5221F"
+"""A verdict that failed."""
+
+
+def stage_colours(stages: Sequence[str], unattributed: str) -> dict[str, str]:
+    """A colour for each stage, in the order given; with more stages than colours they repeat.
+
+    Args:
+        stages: Their names, longest first.
+        unattributed: The name that stands for time in no stage.
+    """
+    named = [stage for stage in stages if stage != unattributed]
+    colours = {stage: STAGES[at % len(STAGES)] for at, stage in enumerate(named)}
+    return {stage: colours.get(stage, UNATTRIBUTED) for stage in stages}
