@@ -84,13 +84,13 @@ const touched = [];
  * same `least` pixels become one cell, which knows how many they are (`n`), their summed time (`total`, ns) and the
  * colour code that most of that time has. A cell with n > 1 is never one event: its `index` is its first.
  *
- * cols: start, dur (Float64Array), stage, kind (Uint8Array), name (Uint32Array), count (optional: events already merged
- * into each entry). Entries [first, first + count) ascend by start and do not overlap, but for the rounding of nested
+ * cols: start, dur (Float64Array), stage, kind (Uint8Array), name (Uint32Array); optional count and total: how many events
+ * are already merged into each entry, and their summed time. Entries [first, first + count) ascend by start and do not overlap, but for the rounding of nested
  * calls. mask: one flag per name, or null.
  */
 export function mergeRow(cols, first, count, view, width, least, mask, out) {
   out.size = 0;
-  const { start, dur, stage, kind, name, count: merged } = cols;
+  const { start, dur, stage, kind, name, count: merged, total: summed } = cols;
   const last = first + count;
   const scale = width / (view.t1 - view.t0);
   let i = lowerBound(start, view.t0, first, last);
@@ -116,7 +116,7 @@ export function mergeRow(cols, first, count, view, width, least, mask, out) {
     if (wide) {
       flush();
       const x = (start[i] - view.t0) * scale;
-      push(out, x, x + length * scale, i, merged ? merged[i] : 1, code, matches, length);
+      push(out, x, x + length * scale, i, merged ? merged[i] : 1, code, matches, summed ? summed[i] : length);
       continue;
     }
     const at = Math.floor(((start[i] - view.t0) * scale) / least);
@@ -128,7 +128,7 @@ export function mergeRow(cols, first, count, view, width, least, mask, out) {
     }
     n += merged ? merged[i] : 1;
     hit |= matches;
-    total += length;
+    total += summed ? summed[i] : length;
     if (weight[code] === 0) touched.push(code);
     weight[code] += length + 1e-3;
   }

@@ -7,7 +7,7 @@ module runs, waits for other work) have a lane of their own beside its work, bec
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import polars as pl
@@ -262,11 +262,12 @@ class _Tables:
             parts.append(f"process {known['pid']}")
         if known.get("name"):
             parts.append(str(known["name"]))
-        if parts:
+        if process is not None and parts:
             return " · ".join(parts)
-        return self.runs[run].path.name if run < len(self.runs) else "trace"
+        file = self.runs[run].path.name if run < len(self.runs) else "trace"
+        return file if process is not None else f"{file} · no process recorded"
 
-    def lane(self, row: dict[str, object]) -> str:
+    def lane(self, row: dict[str, Any]) -> str:
         """One stream or thread."""
         if row["device"] is None:
             return self._thread(row["thread"])
@@ -276,13 +277,15 @@ class _Tables:
         stream = f"{line} {row['stream']}" if row["stream"] is not None else f"no {line}"
         return f"{noun} {device.get('ordinal', '?')} · {stream}{' · ranges and waits' if row['ranges'] else ''}"
 
-    def _thread(self, thread: object) -> str:
+    def _thread(self, thread: int | None) -> str:
         known = self.threads.get(thread) if thread is not None else None
         if known is None:
             return "no thread recorded"
-        number = f"thread {known['tid']}" if known["tid"] is not None else "thread"
-        name = known["name"]
-        return f"{number} · {name}" if name and str(name) != str(known["tid"]) else number
+        number, name = known["tid"], known["name"]
+        if not name:
+            return f"thread {number}" if number is not None else "thread without a number"
+        # Some recorders put the number into the name.
+        return str(name) if number is None or str(number) in str(name) else f"thread {number} · {name}"
 
 
 def _ordered(found: pl.DataFrame, tables: _Tables) -> tuple[pl.DataFrame, tuple[Group, ...]]:
@@ -291,9 +294,10 @@ def _ordered(found: pl.DataFrame, tables: _Tables) -> tuple[pl.DataFrame, tuple[
     def ordinal(device: int | None) -> int:
         return int(tables.devices[device]["ordinal"]) if device in tables.devices else 0
 
-    def group_key(row: dict[str, object]) -> tuple[int, int]:
-        run = tables.run_of(row["process"], row["device"])  # type: ignore[arg-type]
-        return run, -1 if row["process"] is None else int(row["process"])  # type: ignore[call-overload]
+    def group_key(row: dict[str, Any]) -> tuple[bool, int, int]:
+        # What belongs to no process comes last: it is what the recorder says of itself.
+        process = row["process"]
+        return process is None, tables.run_of(process, row["device"]), -1 if process is None else int(process)
 
     rows = list(found.iter_rows(named=True))
     rows.sort(
@@ -308,8 +312,8 @@ def _ordered(found: pl.DataFrame, tables: _Tables) -> tuple[pl.DataFrame, tuple[
     keys = list(dict.fromkeys(group_key(row) for row in rows))
     number = {key: index for index, key in enumerate(keys)}
     groups = tuple(
-        Group(tables.group(process if process >= 0 else None, run), index < _OPEN_GROUPS)
-        for index, (run, process) in enumerate(keys)
+        Group(tables.group(None if nowhere else process, run), index < _OPEN_GROUPS)
+        for index, (nowhere, run, process) in enumerate(keys)
     )
     main = {}
     for index, row in enumerate(rows):
@@ -335,7 +339,7 @@ def _lanes(found: pl.DataFrame, rows: pl.DataFrame, tables: _Tables) -> tuple[La
         )
         lanes.append(
             Lane(
-                key=where + ("r" if row["ranges"] else ""),
+                key=(where or "none") + ("r" if row["ranges"] else ""),
                 label=tables.lane(row),
                 group=row["group"],
                 rows=needed,
