@@ -60,9 +60,7 @@ def timeline_view(
         What it shows now, and what is selected: reported once it has been still for a moment.
     """
     first = shown or Selection(0, max(drawing.end_ns, 1))
-    data = payload(
-        drawing, trace=trace, flags=flags, shown=first, cells=cells, matches=matches
-    )
+    data = payload(drawing, trace=trace, flags=flags, shown=first, cells=cells, matches=matches)
     result: Any = _mount(key=key, data=data, height="content", on_view_change=_nothing)
     return selection(result.get("view"), drawing, trace) or first
 

@@ -164,12 +164,12 @@ export function countMatches(nameColumn, mask) {
   return found;
 }
 
-/** Index by event id, -1 where an id is not drawn. */
-export function indexById(ids) {
+/** Index by event id, -1 where an id is not drawn, or only merged with others (`merged`: events in each entry). */
+export function indexById(ids, merged = null) {
   let most = -1;
   for (let i = 0; i < ids.length; i++) if (ids[i] > most) most = ids[i];
   const at = new Int32Array(most + 1).fill(-1);
-  for (let i = 0; i < ids.length; i++) at[ids[i]] = i;
+  for (let i = 0; i < ids.length; i++) if (!merged || merged[i] === 1) at[ids[i]] = i;
   return at;
 }
 

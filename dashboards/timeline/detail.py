@@ -160,19 +160,17 @@ def _dominant(
     offset = np.arange(len(which)) - np.repeat(np.cumsum(counts, dtype=np.int64) - counts, counts)
     events = starts[which] + offset
     # Without a stage the kind is the colour, so each kind without a stage is a colour of its own.
-    stage = columns["stage"][events].astype(np.int64)
-    kind = columns["kind"][events].astype(np.int64)
-    code = np.where(stage == NO_STAGE, NO_STAGE + 1 + kind, stage)
-    codes = NO_STAGE + 1 + len(schema.KINDS)
-    distinct, place = np.unique(which * codes + code, return_inverse=True)
-    weight = np.bincount(place, weights=columns["dur"][events] + 1e-3)
-    cell = distinct // codes
-    order = np.lexsort((weight, cell))
-    best = order[np.append(np.flatnonzero(np.diff(cell[order])), len(order) - 1)]
-    chosen = distinct[best] % codes
+    stage = columns["stage"][events]
+    kind = columns["kind"][events]
+    code = np.where(stage == NO_STAGE, NO_STAGE + 1 + kind.astype(np.int64), stage)
+    used = np.flatnonzero(np.bincount(code))
+    compact = np.zeros(NO_STAGE + 1 + len(schema.KINDS), np.int64)
+    compact[used] = np.arange(len(used))
+    weight = np.bincount(
+        which * len(used) + compact[code], weights=columns["dur"][events] + 1e-3, minlength=len(starts) * len(used)
+    )
+    chosen = used[weight.reshape(len(starts), len(used)).argmax(axis=1)]
     return (
         np.where(chosen > NO_STAGE, NO_STAGE, chosen).astype(np.uint8),
-        np.where(chosen > NO_STAGE, chosen - NO_STAGE - 1, kind[np.searchsorted(which, np.arange(len(starts)))]).astype(
-            np.uint8
-        ),
+        np.where(chosen > NO_STAGE, chosen - NO_STAGE - 1, columns["kind"][starts]).astype(np.uint8),
     )

@@ -182,7 +182,9 @@ def _legend(drawing: Drawing) -> list[tuple[str, str]]:
     if drawing.stages:
         first = [(colour, plain(name)) for colour, name in zip(STAGES, drawing.stages, strict=False)]
         more = len(drawing.stages) - len(first)
-        rest = [(MORE_STAGES, f"{more} more {'stage' if more == 1 else 'stages'}, named when pointed at")] if more else []
+        rest = (
+            [(MORE_STAGES, f"{more} more {'stage' if more == 1 else 'stages'}, named when pointed at")] if more else []
+        )
         none = [(UNATTRIBUTED, "no stage")] if (drawing.events["stage"] == NO_STAGE).any() else []
         return [*first, *rest, *none]
     present = {schema.KINDS[code] for code in drawing.events["kind"].unique().to_list()}

@@ -174,8 +174,7 @@ class TimelineView extends Painter {
     if (merged) Object.assign(this.cols, { count: merged, total: column(table, "total") });
     this.rows = data.rows.map(([lane, row, first, count]) => ({ lane, row, first, count }));
     this.cells = this.rows.map(cellList);
-    this.at = indexById(this.cols.id.map((id, i) => (merged && merged[i] > 1 ? 0 : id)));
-    if (merged) merged.forEach((n, i) => n > 1 && this.at[0] === i && (this.at[0] = -1));
+    this.at = indexById(this.cols.id, merged);
     this.chosen = chosen === null ? -1 : this.atId(chosen);
     this.links = null;
   }
