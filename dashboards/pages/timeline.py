@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from traceview.dashboards.library import Opened
-    from traceview.dashboards.timeline.payload import Flag
+    from traceview.dashboards.timeline.payload import Area, Flag
     from traceview.timeline import Timeline
 
 MOST_KEPT: Final = 3
@@ -35,7 +35,7 @@ class Drawn(NamedTuple):
 
 
 @st.cache_resource(max_entries=MOST_KEPT, show_spinner="Laying out the timeline …")
-def _drawn(trace_id: str, _trace: Opened) -> Drawn:
+def _drawn(trace_id: str, _trace: Opened) -> Drawn:  # noqa: ARG001 - the key of the cache; frames are not hashed
     from traceview.stages import assign_stages
 
     timeline = assign_stages(_trace.timeline).timeline
@@ -49,19 +49,26 @@ def page() -> None:
     if not drawn.drawing.lanes:
         ui.not_recorded("Timeline", ["The trace holds no event that could be drawn."])
         return
-    _body(trace.id, trace, drawn, _first(trace.id, drawn.drawing))
+    st.markdown("### Timeline")
+    _body(trace.id, drawn, _first(trace.id, drawn))
 
 
-def _first(trace_id: str, drawing: Drawing) -> Selection | None:
-    """What to show at first: what the address says, else what was shown when this page was left."""
-    parameters = st.query_params
+def _first(trace_id: str, drawn: Drawn) -> Selection | None:
+    """What to show at first: what the address says, else what was shown when this page was left.
+
+    An address may name an event alone (``?event=17``); then the timeline shows what is around it.
+    """
+    parameters, drawing = st.query_params, drawn.drawing
+    event = _number(parameters.get("event"))
+    if event is not None and "t0" not in parameters:
+        return view.around(drawn.timeline, event)
     if "t0" in parameters:
         lanes = [one for one in parameters.get("lanes", "").split(",") if one]
-        numbers = {name: _number(parameters.get(name)) for name in ("t0", "t1", "event", "a0", "a1")}
+        numbers = {name: _number(parameters.get(name)) for name in ("t0", "t1", "a0", "a1")}
         area = {"t0": numbers["a0"], "t1": numbers["a1"], "lanes": lanes} if lanes else None
         told = {
             "trace": trace_id, "t0": numbers["t0"], "t1": numbers["t1"], "q": parameters.get("q", ""),
-            "id": numbers["event"], "area": area,
+            "id": event, "area": area,
         }  # fmt: skip
         return selection(told, drawing, trace_id)
     kept: tuple[str, Selection] | None = st.session_state.get(_SHOWN)
@@ -95,11 +102,11 @@ def _remember(trace_id: str, shown: Selection) -> None:
 
 
 @st.fragment
-def _body(trace_id: str, trace: Opened, drawn: Drawn, first: Selection | None) -> None:
-    boundary.guarded(lambda: _show(trace_id, trace, drawn, first))
+def _body(trace_id: str, drawn: Drawn, first: Selection | None) -> None:
+    boundary.guarded(lambda: _show(trace_id, drawn, first))
 
 
-def _show(trace_id: str, trace: Opened, drawn: Drawn, first: Selection | None) -> None:
+def _show(trace_id: str, drawn: Drawn, first: Selection | None) -> None:
     drawing = drawn.drawing
     key = f"timeline-{trace_id}"
     cells = matches = None
@@ -117,7 +124,7 @@ def _show(trace_id: str, trace: Opened, drawn: Drawn, first: Selection | None) -
     )
     _remember(trace_id, shown)
     if shown.area is not None:
-        _area(trace, drawn, shown)
+        _area(drawn, shown.area)
     elif shown.event is not None:
         _event(drawn.timeline, shown.event)
     elif not shown.search:
@@ -126,9 +133,8 @@ def _show(trace_id: str, trace: Opened, drawn: Drawn, first: Selection | None) -
         _search(drawn, shown.search)
 
 
-def _area(trace: Opened, drawn: Drawn, shown: Selection) -> None:
-    assert shown.area is not None
-    found = inside.inside(drawn.timeline, drawn.drawing, shown.area)
+def _area(drawn: Drawn, area: Area) -> None:
+    found = inside.inside(drawn.timeline, drawn.drawing, area)
     names = {lane.device: lane.label.split(" · ")[0] for lane in drawn.drawing.lanes if lane.device is not None}
     with st.container(key="timeline-area"):
         st.markdown("#### Selected area")
@@ -147,12 +153,17 @@ def _area(trace: Opened, drawn: Drawn, shown: Selection) -> None:
 def _event(timeline: Timeline, event: int) -> None:
     with st.container(key="timeline-event"):
         st.markdown("#### Selected event")
-        ui.facts(inside.facts(timeline, event))
+        _facts(inside.facts(timeline, event))
         work = inside.launched(timeline, event)
         if work:
             st.caption(f"It launched {len(work):,} pieces of device work.")
         if st.toggle("Every recorded argument", key="timeline-arguments"):
-            ui.facts(inside.arguments(timeline, event))
+            _facts(inside.arguments(timeline, event))
+
+
+def _facts(pairs: list[tuple[str, str]]) -> None:
+    """Names and values as a table: short, and to be copied."""
+    st.dataframe(view.facts_table(pairs), hide_index=True, column_config={"": st.column_config.Column(width="small")})
 
 
 def _search(drawn: Drawn, text: str) -> None:

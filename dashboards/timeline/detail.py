@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
     from traceview.dashboards.timeline.lanes import Drawing
 
+    Columns = dict[str, NDArray[np.float64]]
+    """Columns of ``drawn``, each of its own number type."""
+
 MOST_EVENTS: Final = 1_000_000
 """Up to here the browser gets every event."""
 
@@ -79,7 +82,7 @@ def cells(
             break
         steps //= 2
     counts = np.diff(np.append(starts, drawing.events.height)).astype(np.uint32)
-    made = _merged(drawing, columns, starts, counts)
+    made = _merged(columns, starts, counts)
     rows = drawing.rows
     held = np.bincount(row_of, minlength=rows.height).astype(np.uint32)
     return made, rows.with_columns(
@@ -89,7 +92,7 @@ def cells(
 
 def _boundaries(
     drawing: Drawing,
-    columns: dict[str, NDArray[np.generic]],
+    columns: Columns,
     fine: NDArray[np.bool_],
     low: int,
     high: int,
@@ -122,9 +125,7 @@ def _boundaries(
     return np.concatenate([nothing, *begins]), np.concatenate([nothing, *owners])
 
 
-def _merged(
-    drawing: Drawing, columns: dict[str, NDArray[np.generic]], starts: NDArray[np.int64], counts: NDArray[np.uint32]
-) -> pl.DataFrame:
+def _merged(columns: Columns, starts: NDArray[np.int64], counts: NDArray[np.uint32]) -> pl.DataFrame:
     if not len(starts):
         return CELLS.empty()
     ends = np.maximum.reduceat(columns["start"] + columns["dur"], starts)
@@ -153,7 +154,7 @@ def _merged(
 
 
 def _dominant(
-    columns: dict[str, NDArray[np.generic]], starts: NDArray[np.int64], counts: NDArray[np.uint32]
+    columns: Columns, starts: NDArray[np.int64], counts: NDArray[np.uint32]
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     """Stage and kind with most time in each cell. Instants count as a little, so that they decide where all are."""
     which = np.repeat(np.arange(len(starts)), counts)

@@ -144,7 +144,8 @@ def _parts(rows: pl.DataFrame, by: str) -> pl.DataFrame:
 
 
 def _unions(rows: pl.DataFrame, groups: NDArray[np.int64]) -> list[int]:
-    return intervals.grouped_total(groups, rows["low"].to_numpy(), rows["high"].to_numpy()).tolist()
+    totals: list[int] = intervals.grouped_total(groups, rows["low"].to_numpy(), rows["high"].to_numpy()).tolist()
+    return totals
 
 
 def search(timeline: Timeline, drawing: Drawing, text: str, most: int = MOST_FOUND) -> tuple[int, pl.DataFrame]:
@@ -160,7 +161,10 @@ def search(timeline: Timeline, drawing: Drawing, text: str, most: int = MOST_FOU
     codes = [code for code, name in enumerate(drawing.names) if wanted in plain(name).lower()]
     hits = drawing.events.select("id", "name", "lane").filter(pl.col("name").is_in(codes))
     first = hits.select("id", "lane").sort("id").head(most)
-    labels = pl.DataFrame({"lane": range(len(drawing.lanes)), "label": [lane.label for lane in drawing.lanes]}, schema={"lane": pl.UInt16, "label": pl.String})  # fmt: skip
+    labels = pl.DataFrame(
+        {"lane": range(len(drawing.lanes)), "label": [lane.label for lane in drawing.lanes]},
+        schema={"lane": pl.UInt16, "label": pl.String},
+    )
     listed = (
         timeline.events[first["id"]]
         .select("id", pl.col("name").cast(pl.String), pl.col("kind").cast(pl.String), "start_ns", "dur_ns")
@@ -185,7 +189,8 @@ def facts(timeline: Timeline, event: int) -> list[tuple[str, str]]:
         ("start", f"{row['start_ns']:,} ns"),
         ("duration", f"{row['dur_ns']:,} ns"),
     ]
-    found += [(name, f"{row[name]:,}{unit}") for name, unit in (("bytes", " B"), ("flops", " FLOP")) if row[name] is not None]  # fmt: skip
+    counted = (("bytes", " B"), ("flops", " FLOP"))
+    found += [(name, f"{row[name]:,}{unit}") for name, unit in counted if row[name] is not None]
     found += [(name, str(row[name])) for name in ("stage", "step", "stream", "correlation") if row[name] is not None]
     for column, words in (("launch_id", "launched by"), ("op_id", "asked for by"), ("parent_id", "called by")):
         if row[column] is not None:

@@ -146,7 +146,9 @@ def draw(timeline: Timeline) -> Drawing:
         pl.len().alias("events"), (pl.col("kind").is_in(["op", "api", "python"])).sum().alias("calls")
     )
     found, groups = _ordered(found, tables)
-    lane = placed.select(_KEYS).join(found.select(*_KEYS, "lane"), on=_KEYS, how="left", nulls_equal=True, maintain_order="left")["lane"].to_numpy().astype(np.int64)  # fmt: skip
+    numbers = found.select(*_KEYS, "lane")
+    joined = placed.select(_KEYS).join(numbers, on=_KEYS, how="left", nulls_equal=True, maintain_order="left")
+    lane = joined["lane"].to_numpy().astype(np.int64)
     starts, lengths = placed["start_ns"].to_numpy(), placed["dur_ns"].to_numpy()
     row = sublanes.rows(lane, starts, starts + lengths, _parents(placed, timeline.events.height, lane))
     names, name_codes = _coded(placed["name"])
@@ -192,14 +194,17 @@ def _parents(placed: pl.DataFrame, total: int, lane: NDArray[np.int64]) -> NDArr
 
 
 def _coded(names: pl.Series) -> tuple[tuple[str, ...], NDArray[np.uint32]]:
-    """Distinct values of a categorical column and each row's index into them. The categories themselves may be shared
-    with other timelines, so their own codes have holes."""
+    """Distinct values of a categorical column, and each row's index into them.
+
+    Categories may be shared with other timelines, so their own codes have holes.
+    """
     codes = names.to_physical()
     distinct = names.unique(maintain_order=True)
     if not len(distinct):
         return (), np.zeros(len(names), np.uint32)
-    of_code = np.zeros(int(codes.max() or 0) + 1, np.uint32)  # type: ignore[call-overload]
-    of_code[distinct.to_physical().to_numpy()] = np.arange(len(distinct), dtype=np.uint32)
+    present = distinct.to_physical().to_numpy()
+    of_code = np.zeros(int(present.max()) + 1, np.uint32)
+    of_code[present] = np.arange(len(distinct), dtype=np.uint32)
     return tuple(distinct.cast(pl.String).to_list()), of_code[codes.to_numpy()]
 
 
@@ -315,7 +320,7 @@ def _ordered(found: pl.DataFrame, tables: _Tables) -> tuple[pl.DataFrame, tuple[
         Group(tables.group(None if nowhere else process, run), index < _OPEN_GROUPS)
         for index, (nowhere, run, process) in enumerate(keys)
     )
-    main = {}
+    main: dict[int, int] = {}
     for index, row in enumerate(rows):
         if row["device"] is None and row["calls"]:
             main.setdefault(number[group_key(row)], index)

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from traceview.dashboards.timeline.payload import Flag
+from traceview.dashboards.timeline.payload import Flag, Selection
 from traceview.render.names import plain
 from traceview.render.units import duration
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from traceview.dashboards.timeline.inside import Inside
     from traceview.dispatch import DispatchTable
     from traceview.gap_report import GapReport
@@ -78,14 +80,31 @@ def _attention(timeline: Timeline, table: DispatchTable) -> list[Flag]:
     return [
         Flag(
             "finding",
-            f"attention ran {row['implementation']} ({row['direction']}): {duration(row['end'] - row['start'])} from its "
-            "first kernel to its last",
+            f"attention ran {row['implementation']} ({row['direction']}): "
+            f"{duration(row['end'] - row['start'])} from its first kernel to its last",
             row["start"],
             row["end"],
             row["device"],
         )
         for row in spans.iter_rows(named=True)
     ]
+
+
+def around(timeline: Timeline, event: int) -> Selection | None:
+    """An event selected, with ten times its length on both sides; ``None`` if the trace has no such event."""
+    if not 0 <= event < timeline.events.height:
+        return None
+    start, length = timeline.events.select("start_ns", "dur_ns").row(event)
+    margin = max(10 * length, 1_000)
+    return Selection(max(0, start - margin), start + length + margin, event=event)
+
+
+def facts_table(pairs: Sequence[tuple[str, str]]) -> pl.DataFrame:
+    """Names and values, each as plain text."""
+    return pl.DataFrame(
+        {"": [name for name, _ in pairs], "value": [plain(value) for _, value in pairs]},
+        schema={"": pl.String, "value": pl.String},
+    )
 
 
 def parts_table(parts: pl.DataFrame, what: str, length_ns: int) -> pl.DataFrame:
