@@ -4,8 +4,8 @@ import dataclasses
 
 import numpy as np
 import polars as pl
-from authored_timeline import kernel, op, timeline
 
+from authored_timeline import kernel, op, timeline
 from traceview import load
 from traceview.dashboards.timeline.detail import CELLS, cells
 from traceview.dashboards.timeline.lanes import NO_STAGE, draw

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
-from authored_timeline import host, kernel, launch, op, timeline
 
+from authored_timeline import host, kernel, launch, op, timeline
 from traceview import load
 from traceview.dashboards.timeline import inside
 from traceview.dashboards.timeline.lanes import draw
@@ -94,7 +94,7 @@ def test_search_looks_at_all_names_whatever_the_case(trace):
         ("gemm", 90_000, "GPU 0 · stream 7"),
     ]
     assert inside.search(trace, drawing, "memory")[0] == 0
-    assert inside.search(trace, drawing, "e", most=1)[0] == 5
+    assert inside.search(trace, drawing, "e", most=1)[0] == 6
     assert inside.search(trace, drawing, "e", most=1)[1].height == 1
     assert inside.search(trace, drawing, "  ")[0] == 0
 

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
-from authored_timeline import Event, host, kernel, launch, op, timeline
 from hypothesis import given
 from hypothesis import strategies as st
 
+from authored_timeline import Event, host, kernel, launch, op, timeline
 from traceview import load, schema
 from traceview.dashboards.timeline import sublanes
 from traceview.dashboards.timeline.lanes import DRAWN, NO_STAGE, NONE, ROWS, draw
@@ -125,7 +125,12 @@ def test_a_timeline_without_events_draws_nothing():
 
 
 def test_a_real_layout_keeps_every_event_once(repository):
-    for name in ("two-ranks", "two-ranks.nsys-authored.sqlite", "torch-cpu-attention.json", "xprof/jax-tpu-unfused.xprof-authored.xplane.pb"):
+    for name in (
+        "two-ranks",
+        "two-ranks.nsys-authored.sqlite",
+        "torch-cpu-attention.json",
+        "xprof/jax-tpu-unfused.xprof-authored.xplane.pb",
+    ):
         path = repository / "sample_traces" / name
         timeline_ = assign_stages(load(str(path))).timeline
         check(timeline_)
