@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from traceview.explaining import Explanations
     from traceview.gate import CheckResult
     from traceview.partition import Partition
     from traceview.report import Report
@@ -69,14 +68,6 @@ class Opened:
         self.report = report
         self.check = check
         self._lock = threading.RLock()
-
-    @cached_property
-    def explanations(self) -> Explanations:
-        """Why each attention call ran what it ran."""
-        from traceview.explaining import explain_trace
-
-        with self._lock:
-            return explain_trace(self.timeline)
 
     @cached_property
     def partition(self) -> Partition | None:

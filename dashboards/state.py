@@ -7,12 +7,15 @@ import os
 from typing import TYPE_CHECKING, Final
 
 import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from traceview.dashboards.library import Job, Library, Opened, State
 from traceview.dashboards.uploads import Uploads
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 TRACE: Final = "trace"
 """The query parameter, and the key in the session, of the id of the open trace."""
@@ -38,6 +41,15 @@ def _end_session(uploads: Uploads) -> None:
 def uploads() -> Uploads:
     """The files that this session has uploaded; they go when it ends."""
     return Uploads()
+
+
+def drop_from_memory(files: Sequence[UploadedFile]) -> None:
+    """Let Streamlit forget the content of files that are on disk now; it would keep it as long as the session."""
+    context = get_script_run_ctx()
+    if context is None:
+        return
+    for one in files:
+        context.uploaded_file_mgr.remove_file(context.session_id, one.file_id)
 
 
 def traces_given() -> tuple[str, ...]:

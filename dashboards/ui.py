@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import streamlit as st
 
+from traceview.dashboards.views.table import Show
 from traceview.render.names import plain
 from traceview.render.palette import FAILED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from traceview.dashboards.views.findings import FindingView
+    from traceview.dashboards.views.overview import Figure
+    from traceview.dashboards.views.table import Table
     from traceview.report_parts import PartNote
 
 STYLE: Final = f"""<style>
-[data-testid="stMainBlockContainer"] {{ padding-top: 3.2rem; padding-bottom: 3rem; max-width: 78rem; }}
+[data-testid="stMainBlockContainer"] {{ padding-top: 4.6rem; padding-bottom: 3rem; max-width: 78rem; }}
 [data-testid="stText"] {{ font-family: inherit; white-space: pre-wrap; overflow-wrap: anywhere; }}
 [class*="st-key-headline"] [data-testid="stText"] {{ font-size: 1.45rem; line-height: 1.3; font-weight: 600; }}
 [class*="st-key-small"] [data-testid="stText"] {{ font-size: 0.85rem; line-height: 1.4; opacity: 0.8; }}
@@ -91,3 +95,82 @@ def facts(pairs: Iterable[tuple[str, str]]) -> None:
         left.caption(name)
         with right:
             text(value)
+
+
+_FORMATS: Final = {
+    Show.MS: "%.3f",
+    Show.US: "%.1f",
+    Show.COUNT: "localized",
+    Show.FACTOR: "%.2f x",
+}
+
+
+def table(shown: Table, *, key: str | None = None, select: bool = False, height: int | None = None) -> list[int]:
+    """Show a table.
+
+    Args:
+        shown: The table.
+        key: Its key, needed to select in it.
+        select: Let the reader choose one row.
+        height: Most pixels to take.
+
+    Returns:
+        The chosen rows: none or one.
+    """
+    columns: dict[str, Any] = {}
+    for name in shown.frame.columns:
+        how = shown.shows.get(name)
+        if how is Show.SHARE:
+            columns[name] = st.column_config.NumberColumn(format="percent")
+        elif how is Show.LONG:
+            columns[name] = st.column_config.TextColumn(width="large")
+        elif how is not None:
+            columns[name] = st.column_config.NumberColumn(format=_FORMATS[how])
+    rows = shown.frame.height
+    options: dict[str, Any] = {
+        "hide_index": True,
+        "column_config": columns,
+        "height": min(36 * (rows + 1) + 3, height or 460),
+        "width": "stretch",
+        "placeholder": "-",
+    }
+    chosen: list[int] = []
+    if select:
+        event = st.dataframe(shown.frame, key=key, on_select="rerun", selection_mode="single-row", **options)
+        chosen = list(event.selection.rows)
+    else:
+        st.dataframe(shown.frame, key=key, **options)
+    for remark in shown.remarks:
+        st.caption(remark)
+    return chosen
+
+
+def figures(shown: Sequence[Figure]) -> None:
+    """Key figures beside each other."""
+    for column, one in zip(st.columns(len(shown)), shown, strict=True):
+        with column, st.container(key=f"figure-{one.name.split()[0].lower()}"):
+            st.metric(one.name, one.value, help=one.meaning)
+            st.caption(one.note)
+
+
+def finding(shown: FindingView, at: int) -> None:
+    """One finding: what is so, what it costs, what to do, and on demand the evidence."""
+    with st.container(border=True, key=f"finding-{at}", gap="xsmall"):
+        st.markdown(f"{ICONS[shown.severity]} {shown.severity} · `{shown.code}`")
+        text(shown.title, kind="strong", key=f"finding-{at}")
+        if shown.cost:
+            text(f"{shown.cost[:1].upper()}{shown.cost[1:]}.", kind="small", key=f"cost-{at}")
+        if shown.fix:
+            text(f"Do: {shown.fix}")
+        with st.expander("Evidence, and when this is wrong"):
+            facts(shown.details)
+
+
+def to_timeline(trace_id: str, start_ns: int, dur_ns: int) -> None:
+    """A link to the timeline, zoomed to a stretch with some room on both sides; nothing where there is no timeline."""
+    page = st.session_state["pages"].get("timeline")
+    if page is None:
+        return
+    room = max(dur_ns // 4, 1000)
+    where = {"trace": trace_id, "t0": str(start_ns - room), "t1": str(start_ns + dur_ns + room)}
+    st.page_link(page, label="Show it on the timeline", icon=":material/view_timeline:", query_params=where)

@@ -76,11 +76,14 @@ class Uploads:
 
     def keep(self, trace_id: str, folder: str) -> None:
         """Remember which trace a folder holds; an earlier upload of the same content is not needed any more."""
-        before = self.folders.get(trace_id)
-        if before is not None and before != folder:
-            shutil.rmtree(folder, ignore_errors=True)
+        if trace_id in self.folders:
+            self.remove(folder)
             return
         self.folders[trace_id] = folder
+
+    def remove(self, folder: str) -> None:
+        """Remove an upload that is no trace."""
+        shutil.rmtree(folder, ignore_errors=True)
 
     def clear(self) -> None:
         """Remove all of them."""

@@ -126,6 +126,17 @@ def explain_trace(
     return Explanations(op, table, tuple(sorted(explained, key=_order)), findings)
 
 
+def explain_row(timeline: Timeline, row: Dispatch, findings: Sequence[Finding]) -> Explained:
+    """Explain one row of a dispatch table.
+
+    Args:
+        timeline: The timeline of the table.
+        row: The row.
+        findings: Findings about attention, for advice where the rulebook has none.
+    """
+    return _explained(timeline, [row], findings)
+
+
 def _is_wanted(row: Dispatch, op: str) -> bool:
     if row.family == op:
         return True

@@ -2,15 +2,146 @@
 
 from __future__ import annotations
 
-from traceview.dashboards import ui
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from traceview.dashboards import charts, ui
 from traceview.dashboards.pages.loading import opened
-from traceview.render.conditions import conditions
-from traceview.render.report_text import report_sentence
+from traceview.dashboards.views import waterfall
+from traceview.dashboards.views.findings import TOP, finding_view, ranked
+from traceview.dashboards.views.overview import answer, figures, strip
+from traceview.dashboards.views.stages import import_table, kernels_table, stages_table, xprof_table
+
+if TYPE_CHECKING:
+    from traceview.dashboards.library import Opened
 
 
 def page() -> None:
     """The page."""
     trace = opened()
-    ui.text(f"{trace.check.verdict.value.upper()}: {trace.check.summary}", kind="headline", key="verdict")
-    ui.text(report_sentence(trace.report))
-    ui.facts(conditions(trace.report.trace, trace.report.import_report, trace.check.findings))
+    _head(trace)
+    left, right = st.columns([3, 2], gap="large")
+    with left:
+        _where_a_step_goes(trace)
+    with right:
+        _findings(trace)
+    _details(trace)
+
+
+def _head(trace: Opened) -> None:
+    said = answer(trace.report, trace.check)
+    box = {"fail": "failed", "pass": "passed", "inconclusive": "unsure"}[said.verdict]
+    with st.container(key=box):
+        st.markdown(f"{ui.ICONS[said.verdict]} **{said.word}** · which kernels ran, by the built-in policy")
+        ui.text(said.headline, kind="headline", key="answer")
+        if said.fix:
+            cost = f" {said.cost[:1].upper()}{said.cost[1:]}." if said.cost else ""
+            ui.text(f"What to do: {said.fix}{cost}", kind="strong", key="do")
+        ui.text(said.second)
+    line, limits = strip(trace.report, trace.check, trace.title)
+    ui.text(line, kind="small", key="strip")
+    for at, limit in enumerate(limits):
+        ui.text(f"Limits the trust: {limit}", kind="small", key=f"limit-{at}")
+    shown = figures(trace.report)
+    if shown:
+        ui.figures(shown)
+
+
+def _where_a_step_goes(trace: Opened) -> None:
+    st.markdown("#### Where a step goes")
+    report = trace.report
+    devices = report.time.devices if report.time else None
+    partition = trace.partition
+    ways = [*(["by stage"] if partition is not None else []), *(["by what the device does"] if devices else [])]
+    if not ways:
+        ui.not_recorded("Stages and parts of a step", [n for n in report.notes if n.part in {"time", "stages"}])
+        return
+    way = ways[0]
+    if len(ways) > 1:
+        way = st.segmented_control("Split", ways, default=ways[0], label_visibility="collapsed", key="split") or ways[0]
+    if way == "by stage" and partition is not None:
+        cut = waterfall.cut_by_stage(partition)
+        column = waterfall.MEAN
+        names = _step_names(trace, cut)
+        if len(names) > 1:
+            choices = [waterfall.MEAN, *range(len(names))]
+            column = st.selectbox(
+                "Step", choices, format_func=lambda at: f"mean of {len(names):,}" if at < 0 else names[at], key="step"
+            )
+        charts.show(waterfall.waterfall_chart(waterfall.stage_waterfall(cut, column)), "stages")
+    else:
+        assert devices is not None
+        labels = {one.device: one.label for one in report.trace.devices}
+        chosen = list(devices)
+        if len(devices) > 1:
+            which = st.selectbox(
+                "Device",
+                [-1, *range(len(devices))],
+                format_func=lambda at: (
+                    f"mean of {len(devices)} devices" if at < 0 else labels.get(devices[at].device, str(at))
+                ),
+                key="device",
+            )
+            chosen = chosen if which < 0 else [devices[which]]
+        charts.show(waterfall.waterfall_chart(waterfall.part_waterfall(chosen)), "parts")
+        if partition is None:
+            for note in report.notes:
+                if note.part == "stages":
+                    ui.text(note.text, kind="small", key="no-stages")
+
+
+def _step_names(trace: Opened, cut: waterfall.Cut) -> list[str]:
+    assert trace.report.time is not None
+    names = trace.report.time.table.steady["name"].to_list()
+    return [f"{at + 1}: {names[step]}" for at, step in enumerate(cut.steps)]
+
+
+def _findings(trace: Opened) -> None:
+    st.markdown("#### What to do, most to win first")
+    found = [finding_view(one, trace.check.table) for one in ranked(trace.check.findings)]
+    if not found:
+        st.caption("No rule found anything.")
+    for at, one in enumerate(found[:TOP]):
+        ui.finding(one, at)
+    if len(found) > TOP:
+        with st.expander(f"{len(found) - TOP} more"):
+            for at, one in enumerate(found[TOP:], TOP):
+                ui.finding(one, at)
+
+
+def _details(trace: Opened) -> None:
+    report = trace.report
+    partition = trace.partition
+    if partition is not None:
+        cut = waterfall.cut_by_stage(partition)
+        if len(cut.steps) > 1:
+            st.markdown("#### Every step, by stage")
+            charts.show(waterfall.steps_chart(waterfall.all_steps(cut, _step_names(trace, cut))), "steps")
+            if len(cut.steps) > waterfall.MOST_STEPS:
+                st.caption(f"The first {waterfall.MOST_STEPS} of {len(cut.steps):,} steps.")
+    stages = stages_table(report.stages) if report.stages else None
+    if stages is not None:
+        st.markdown("#### Stages")
+        ui.table(stages)
+    st.markdown("#### Kernels")
+    if report.kernels:
+        ui.table(kernels_table(report.kernels))
+    else:
+        ui.not_recorded("Kernels", [note for note in report.notes if note.part == "kernels"])
+    xprof = xprof_table(report)
+    if xprof is not None:
+        st.markdown("#### As XProf counts it")
+        ui.table(xprof)
+    _import(trace)
+
+
+def _import(trace: Opened) -> None:
+    st.markdown("#### What was read, and what was not")
+    counts = import_table(trace.report.import_report)
+    for at, note in enumerate(trace.report.import_report.notes):
+        ui.text(f"{note.text} (trust: {note.trust})", kind="small", key=f"import-{at}")
+    if counts is not None:
+        ui.table(counts)
+    elif not trace.report.import_report.notes:
+        st.caption("Everything was read; nothing was skipped or repaired.")

@@ -121,7 +121,19 @@ def _write_story(page: Page, one: Explained, busy_ns: int) -> None:
         f"{implementation(first)}: {counted(one.count, noun)} of {first.op or 'an op that is not recorded'}",
         STYLES[first.verdict],
     )
-    lines = [("asked", _asked(one)), ("called at", one.where or ""), ("got", _got(one, page.width))]
+    page.facts(story(one, busy_ns, page.width), blank=False)
+
+
+def story(one: Explained, busy_ns: int, width: int) -> list[tuple[str, str]]:
+    """Asked, got, refused, cost, change, source: names and values; a value without a name belongs to the one before.
+
+    Args:
+        one: The calls.
+        busy_ns: Busy time of the devices, ns; 0 if it is not known.
+        width: Most characters of a kernel name, and some more.
+    """
+    first = one.first
+    lines = [("asked", _asked(one)), ("called at", one.where or ""), ("got", _got(one, width))]
     for roles, name in _STORY:
         lines += [(name if at == 0 else "", _sentence(reason)) for at, reason in enumerate(one.of(*roles))]
     if first.implementation == "unfused":
@@ -129,7 +141,7 @@ def _write_story(page: Page, one: Explained, busy_ns: int) -> None:
     lines.append(("costs", _costs(one, busy_ns)))
     lines += [("change" if at == 0 else "", line) for at, line in enumerate(one.change)]
     lines += [("source" if at == 0 else "", line) for at, line in enumerate(_sources(one.reasons))]
-    page.facts(lines, blank=False)
+    return lines
 
 
 def _asked(one: Explained) -> str:

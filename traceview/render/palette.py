@@ -19,14 +19,12 @@ UNATTRIBUTED: Final = "#9AA0A6"
 
 PARTS: Final = {
     "compute": "#0072B2",
-    "exposed communication": "#CC79A7",
-    "copies that nothing hides": "#56B4E9",
-    "waits for asynchronous work": "#E69F00",
-    "idle": "#C9CDD2",
-    "busy": "#0072B2",
-    "waiting": "#E69F00",
+    "collective (exposed)": "#CC79A7",
+    "copy (exposed)": "#56B4E9",
+    "async wait": "#E69F00",
+    "idle": "#B0B6BD",
 }
-"""Colours of the parts of a step."""
+"""Colours of the parts of a step, by :class:`traceview.accounting.Part`; every cause of idle time has that of idle."""
 
 FAILED: Final = "#C5221F"
 """A verdict that failed."""

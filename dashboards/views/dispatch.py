@@ -1,0 +1,188 @@
+"""The dispatch table: asked, got, verdict, share; the evidence of one row; and the row as an expectation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from traceview.attention import SLOW, UNTOLD
+from traceview.dashboards.views.findings import FindingView, finding_view, ranked
+from traceview.dashboards.views.table import NS_PER_MS, Show, Table, in_ms
+from traceview.expectations.vocabulary import FAMILIES
+from traceview.expectations.writing import comment, quoted
+from traceview.explaining import ATTENTION, explain_row
+from traceview.render.dispatch_text import implementation, shapes
+from traceview.render.explain_text import story
+from traceview.render.units import counted, duration, percent
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from traceview.dispatch import Dispatch
+    from traceview.findings import Finding
+    from traceview.gate import CheckResult
+    from traceview.timeline import Timeline
+
+WORDS: Final = {"slow": "✕ slow", "ok": "✓ ok", "unknown": "? not to be told"}
+"""A verdict as a cell: a sign and a word."""
+
+_WIDTH: Final = 400
+_MOST_KERNELS: Final = 50
+_ATTENTION_RULES: Final = ("TV101", "TV102", "TV103", "TV108")
+
+
+def dispatch_table_view(rows: Sequence[Dispatch], busy_ns: int) -> Table:
+    """What was asked, what ran, and how that is judged.
+
+    Args:
+        rows: The rows, in the order in which they are to stand.
+        busy_ns: Busy time of the devices, ns.
+    """
+    staged = any(row.stage for row in rows)
+    attention = any(row.family == ATTENTION for row in rows)
+    columns: dict[str, pl.Series] = {
+        "verdict": _texts([WORDS[row.verdict] if _is_judged(row) else "-" for row in rows]),
+        "asked": _texts([row.op or "not recorded" for row in rows]),
+        "got": _texts([got(row) for row in rows]),
+        "share of busy": pl.Series([row.share for row in rows], dtype=pl.Float64),
+        "device ms": pl.Series(in_ms(row.device_ns for row in rows), dtype=pl.Float64),
+        "count": pl.Series([row.count for row in rows], dtype=pl.Int64),
+    }
+    if staged:
+        columns["stage"] = _texts([row.stage or "-" for row in rows])
+    columns["inputs"] = _texts([shapes(row.inputs, tensors=3) or "-" for row in rows])
+    columns["known by"] = _texts([known_by(row) for row in rows])
+    columns["longest kernel"] = _texts([row.kernels[0].name if row.kernels else "-" for row in rows])
+    remarks = []
+    if busy_ns:
+        remarks.append(
+            f"Shares are of the {duration(busy_ns)} in which the devices worked; what runs at the same time is in both."
+        )
+    if attention:
+        remarks.append("Only attention is judged: for other work no faster implementation is known to have been there.")
+    return Table(
+        pl.DataFrame(columns),
+        {
+            "share of busy": Show.SHARE,
+            "device ms": Show.MS,
+            "count": Show.COUNT,
+        },
+        tuple(remarks),
+    )
+
+
+def _texts(values: list[str]) -> pl.Series:
+    return pl.Series(values, dtype=pl.String)
+
+
+def _is_judged(row: Dispatch) -> bool:
+    return row.family == ATTENTION or row.verdict == "unknown"
+
+
+def got(row: Dispatch) -> str:
+    """What ran, e.g. ``attention: flash-2 (pytorch)``."""
+    return f"{row.family}: {implementation(row)}" if row.implementation else row.family
+
+
+def known_by(row: Dispatch) -> str:
+    """How it is known what ran."""
+    return row.evidence if row.attribution == "attributed" else f"{row.evidence}, {row.attribution}"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What the panel beside a row says.
+
+    Attributes:
+        verdict: ``slow``, ``ok`` or ``unknown``.
+        heading: What ran, how often, for what.
+        story: Names and values; a value without a name belongs to the one before.
+        change: What to change, one line each; empty if nothing has to be.
+        kernels: Its kernels.
+        findings: Findings about it.
+    """
+
+    verdict: str
+    heading: str
+    story: tuple[tuple[str, str], ...]
+    change: tuple[str, ...]
+    kernels: Table
+    findings: tuple[FindingView, ...]
+
+
+def evidence(timeline: Timeline, check: CheckResult, row: Dispatch) -> Evidence:
+    """Everything that is known of one row of the table.
+
+    Args:
+        timeline: The trace.
+        check: Its check.
+        row: The row.
+    """
+    about = [one for one in check.findings if one.code in _ATTENTION_RULES]
+    explained = explain_row(timeline, row, about)
+    lines = [pair for pair in story(explained, check.table.busy_ns, _WIDTH) if pair[0] != "change" and pair[1]]
+    lines = [pair for pair in lines if pair[1] not in explained.change]
+    noun = "call" if row.family == ATTENTION else "kernel"
+    return Evidence(
+        verdict=row.verdict,
+        heading=f"{got(row)}: {counted(row.count, noun)} of {row.op or 'an op that is not recorded'}",
+        story=tuple(lines),
+        change=explained.change,
+        kernels=_kernels(row),
+        findings=tuple(finding_view(one, check.table) for one in ranked(_about(check.findings, row))),
+    )
+
+
+def _about(findings: Sequence[Finding], row: Dispatch) -> list[Finding]:
+    """The findings that are about the implementation of a row."""
+    if row.family != ATTENTION or row.implementation not in (*SLOW, *UNTOLD):
+        return []
+    codes = {"unfused": ("TV101", "TV108"), "math": ("TV102",)}.get(row.implementation or "", ("TV103",))
+    return [one for one in findings if one.code in codes]
+
+
+def _kernels(row: Dispatch) -> Table:
+    shown = row.kernels[:_MOST_KERNELS]
+    whole = sum(one.device_ns for one in row.kernels) or 1
+    frame = pl.DataFrame(
+        {
+            "kernel": [one.name for one in shown],
+            "count": [one.count for one in shown],
+            "device ms": [one.device_ns / NS_PER_MS for one in shown],
+            "part": [one.device_ns / whole for one in shown],
+        },
+        schema={"kernel": pl.String, "count": pl.Int64, "device ms": pl.Float64, "part": pl.Float64},
+    )
+    shows = {"kernel": Show.LONG, "count": Show.COUNT, "device ms": Show.MS, "part": Show.SHARE}
+    more = len(row.kernels) - len(shown)
+    return Table(frame, shows, (f"{more:,} more kernels.",) if more > 0 else ())
+
+
+def expectation(row: Dispatch) -> str | None:
+    """A row as a block of ``dispatch.toml``: what ran must run again, or, if it was slow, what should have run.
+
+    Returns:
+        ``None`` if nothing can be expected of it: what ran is not known.
+    """
+    if row.family not in FAMILIES:
+        return None
+    lines = [f'op = "{row.family}"']
+    share = f", {percent(row.share)} of busy time" if row.share is not None else ""
+    seen = f"Observed: {row.count:,} x {implementation(row)}{share}."
+    if row.family == ATTENTION:
+        if row.direction == "backward":
+            lines.append('direction = "backward"')
+        if row.implementation in SLOW:
+            seen += " It must not stay so: any fused implementation will do."
+            lines.append('implementation = "fused"')
+        elif row.implementation in UNTOLD or row.implementation is None:
+            return None
+        else:
+            lines.append(f"implementation = {quoted(row.implementation)}")
+    elif row.implementation:
+        lines.append(f"implementation = {quoted(row.implementation)}")
+    if row.stage:
+        lines.append(f"stage = {quoted(row.stage)}")
+    return "\n".join([*comment(seen), "[[expect]]", *lines, "min_count = 1"]) + "\n"

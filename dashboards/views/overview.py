@@ -1,0 +1,170 @@
+"""The head of the overview: the answer in words, how far to trust it, and its key figures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from traceview.dashboards.views.findings import finding_view, to_do
+from traceview.expectations.model import Verdict
+from traceview.render.conditions import conditions
+from traceview.render.report_text import report_sentence
+from traceview.render.units import counted, duration, percent
+from traceview.step_marks import StepSource
+from traceview.steps import percentiles
+
+if TYPE_CHECKING:
+    from traceview.gate import CheckResult
+    from traceview.report import Report
+
+WORDS: Final = {Verdict.PASS: "Passed", Verdict.FAIL: "Failed", Verdict.INCONCLUSIVE: "Not to be told"}
+"""What stands beside the icon of a verdict."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The first thing a reader sees.
+
+    Attributes:
+        verdict: ``pass``, ``fail`` or ``inconclusive``.
+        word: The verdict in a word or three.
+        headline: The answer.
+        second: What else the answer says.
+        cost: What the fix can save at most; empty if that is not known.
+        fix: What to do first; empty if nothing.
+        code: The rule that says so; empty likewise.
+    """
+
+    verdict: str
+    word: str
+    headline: str
+    second: str
+    cost: str
+    fix: str
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One key figure.
+
+    Attributes:
+        name: What it is.
+        value: The number with its unit; ``-`` if the trace does not tell.
+        note: What belongs beside it.
+        meaning: How it is worked out.
+    """
+
+    name: str
+    value: str
+    note: str
+    meaning: str
+
+
+def answer(report: Report, check: CheckResult) -> Answer:
+    """The answer: what ran, if that failed; else where the time went."""
+    failed = check.verdict is Verdict.FAIL
+    ran = f"{check.summary}." if not check.summary.endswith(".") else check.summary
+    ran = f"{ran[:1].upper()}{ran[1:]}"
+    went = report_sentence(report)
+    finding = to_do(check.findings, failed=failed)
+    told = None if finding is None else finding_view(finding, check.table)
+    return Answer(
+        verdict=check.verdict.value,
+        word=WORDS[check.verdict],
+        headline=ran if failed else went,
+        second=went if failed else ran,
+        cost="" if told is None else told.cost,
+        fix="" if told is None else told.fix,
+        code="" if told is None else told.code,
+    )
+
+
+def strip(report: Report, check: CheckResult, title: str) -> tuple[str, list[str]]:
+    """The trust strip: one line of conditions, and what limits the trust, one line each.
+
+    Args:
+        report: The report.
+        check: The check.
+        title: What to call the trace; an upload lies in a folder that means nothing.
+    """
+    pairs = conditions(report.trace, report.import_report, check.findings)
+    named = {name: value for name, value in pairs if name}
+    files = len(report.trace.files)
+    broken = named["events"].partition(", ")[2] if report.trace.truncated else ""
+    parts = [
+        title if files == 1 else f"{title} and {counted(files - 1, 'more file')}",
+        named["producer"],
+        named["device"],
+        f"{counted(report.trace.events, 'event')}{f', {broken}' if broken else ''}",
+        f"trust: {report.trace.trust}",
+    ]
+    limits = [value for name, value in pairs if not name]
+    reason = named["trust"].partition(": ")[2]
+    return "   ·   ".join(part for part in parts if part), [*([reason] if reason else []), *limits]
+
+
+def figures(report: Report) -> list[Figure]:
+    """Step time, busy, exposed copies and communication, waiting, and what the host holds up."""
+    time = report.time
+    if time is None:
+        return []
+    return [_step(report), *_shares(report), _host(report)]
+
+
+def _step(report: Report) -> Figure:
+    time = report.time
+    assert time is not None
+    every = time.times[0] if time.times else None
+    meaning = "From the start of a step to the end of its range or of its last device work; warm-up is not counted."
+    if every is None:
+        return Figure("Step", "-", "no step is recorded", meaning)
+    if time.table.source is StepSource.WHOLE:
+        return Figure(
+            "Recorded", duration(every.most_ns), "no step marks", "The whole recording, as no step is marked."
+        )
+    if every.p50_ns is None:
+        return Figure("Step (mean)", duration(round(every.mean_ns)), counted(every.count, "step"), meaning)
+    steady = time.table.steady
+    (p95,) = percentiles((steady["end_ns"] - steady["start_ns"]).to_numpy(), [95])
+    note = f"p95 {duration(round(p95))}, " if p95 is not None else ""
+    return Figure("Step p50", duration(round(every.p50_ns)), f"{note}{counted(every.count, 'step')}", meaning)
+
+
+def _shares(report: Report) -> list[Figure]:
+    devices = report.time.devices if report.time else None
+    names = (
+        ("Device busy", "Part of the steps in which a device computes, communicates or copies; all devices together."),
+        ("Exposed copy + comm.", "Copies and communication that no computation hides, part of the steps."),
+    )
+    if not devices:
+        return [Figure(name, "-", "no device work recorded", meaning) for name, meaning in names]
+    wall = sum(one.wall_ns for one in devices)
+    steps = sum(one.steps for one in devices)
+    busy, exposed = sum(one.busy_ns for one in devices), sum(one.collective_ns + one.copy_ns for one in devices)
+    found = [
+        Figure(name, percent(ns / wall if wall else None), f"{duration(round(ns / steps))} a step", meaning)
+        for (name, meaning), ns in zip(names, (busy, exposed), strict=True)
+    ]
+    waits = sum(one.async_wait_ns for one in devices)
+    if waits:
+        meaning = "A device waits for its own asynchronous copies or collectives: neither work nor idle."
+        note = f"{duration(round(waits / steps))} a step"
+        found.append(Figure("Device waits", percent(waits / wall if wall else None), note, meaning))
+    return found
+
+
+def _host(report: Report) -> Figure:
+    meaning = (
+        "Idle time of the devices that changes on the host can win back, over the span from first to last work; "
+        "see Gaps for its causes."
+    )
+    gaps = report.gaps
+    if gaps is None or gaps.devices is None:
+        return Figure("Waits for the host", "-", "no device work recorded", meaning)
+    note = f"{duration(gaps.recoverable_ns)} of {duration(gaps.span_ns)}"
+    if gaps.doubt:
+        note += ", not reliable"
+    return Figure(
+        "Waits for the host", percent(gaps.recoverable_ns / gaps.span_ns if gaps.span_ns else None), note, meaning
+    )
