@@ -32,6 +32,7 @@ class Drawn(NamedTuple):
     timeline: Timeline
     drawing: Drawing
     flags: list[Flag]
+    colours: dict[str, str]
 
 
 @st.cache_resource(max_entries=MOST_KEPT, show_spinner="Laying out the timeline …")
@@ -39,7 +40,8 @@ def _drawn(trace_id: str, _trace: Opened) -> Drawn:  # noqa: ARG001 - the key of
     from traceview.stages import assign_stages
 
     timeline = assign_stages(_trace.timeline).timeline
-    return Drawn(timeline, draw(timeline), view.flags(timeline, _trace.report.gaps, _trace.check.table))
+    flags = view.flags(timeline, _trace.report.gaps, _trace.check.table)
+    return Drawn(timeline, draw(timeline), flags, view.waterfall_colours(_trace.partition))
 
 
 def page() -> None:
@@ -120,7 +122,14 @@ def _show(trace_id: str, drawn: Drawn, first: Selection | None) -> None:
             total, found = inside.search(drawn.timeline, drawing, now.search)
             matches = (now.search, total, found["start_ns"].to_list())
     shown = timeline_view(
-        drawing, trace=trace_id, key=key, flags=drawn.flags, shown=first, cells=cells, matches=matches
+        drawing,
+        trace=trace_id,
+        key=key,
+        colours=drawn.colours,
+        flags=drawn.flags,
+        shown=first,
+        cells=cells,
+        matches=matches,
     )
     _remember(trace_id, shown)
     if shown.area is not None:

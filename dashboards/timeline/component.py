@@ -11,7 +11,7 @@ import streamlit as st
 from traceview.dashboards.timeline.payload import Selection, payload, selection
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import polars as pl
 
@@ -40,6 +40,7 @@ def timeline_view(
     *,
     trace: str,
     key: str,
+    colours: Mapping[str, str] | None = None,
     flags: Sequence[Flag] = (),
     shown: Selection | None = None,
     cells: tuple[pl.DataFrame, pl.DataFrame, str] | None = None,
@@ -51,6 +52,7 @@ def timeline_view(
         drawing: What there is.
         trace: Names the trace.
         key: Names this timeline among the elements of the app.
+        colours: Colours that stages have elsewhere.
         flags: Stretches to mark.
         shown: What to show and select at first.
         cells: Merged events instead of all of them.
@@ -60,7 +62,7 @@ def timeline_view(
         What it shows now, and what is selected: reported once it has been still for a moment.
     """
     first = shown or Selection(0, max(drawing.end_ns, 1))
-    data = payload(drawing, trace=trace, flags=flags, shown=first, cells=cells, matches=matches)
+    data = payload(drawing, trace=trace, colours=colours, flags=flags, shown=first, cells=cells, matches=matches)
     result: Any = _mount(key=key, data=data, height="content", on_view_change=_nothing)
     return selection(result.get("view"), drawing, trace) or first
 

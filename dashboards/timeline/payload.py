@@ -11,7 +11,7 @@ from traceview.render.names import plain
 from traceview.render.palette import STAGES, UNATTRIBUTED
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import polars as pl
 
@@ -40,11 +40,8 @@ _LEGEND: Final = (
     ("other", ("overhead", "counter", "other")),
 )
 
-MOST_COLOURS: Final = len(STAGES)
-"""Stages with a colour of their own, by device time; the others share :data:`MORE_STAGES`."""
-
 MORE_STAGES: Final = "#5F6B76"
-"""Stages beyond :data:`MOST_COLOURS`."""
+"""The colour that all stages share for which no other is left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +101,7 @@ def payload(
     drawing: Drawing,
     *,
     trace: str,
+    colours: Mapping[str, str] | None = None,
     flags: Sequence[Flag] = (),
     shown: Selection | None = None,
     cells: tuple[pl.DataFrame, pl.DataFrame, str] | None = None,
@@ -114,6 +112,7 @@ def payload(
     Args:
         drawing: What there is.
         trace: Names the trace; another one starts afresh.
+        colours: Colours that stages have elsewhere, as ``#rrggbb``; the others get what is left.
         flags: Stretches to mark.
         shown: What to show and select at first.
         cells: Merged events instead of all of them, their rows, and a text that names this choice
@@ -123,6 +122,7 @@ def payload(
     """
     events, rows, token = cells or (drawing.events.select(COLUMNS), drawing.rows, trace)
     kinds = _kinds(drawing)
+    coloured = stage_colours(drawing.stages, colours or {})
     data: dict[str, Any] = {
         "trace": trace,
         "token": token,
@@ -137,12 +137,9 @@ def payload(
             }
             for lane in drawing.lanes
         ],
-        "stages": [
-            {"name": plain(name), "colour": STAGES[at] if at < MOST_COLOURS else MORE_STAGES}
-            for at, name in enumerate(drawing.stages)
-        ],
+        "stages": [{"name": plain(name), "colour": colour} for name, colour in coloured.items()],
         "kinds": kinds,
-        "legend": _legend(drawing),
+        "legend": _legend(drawing, coloured),
         "flags": [
             {"kind": f.kind, "label": plain(f.label), "t0": f.start_ns, "t1": f.end_ns, "device": f.device}
             for f in flags
@@ -156,6 +153,18 @@ def payload(
     if matches is not None:
         data["matches"] = {"q": matches[0], "total": matches[1], "starts": list(matches[2])}
     return data
+
+
+def stage_colours(stages: Sequence[str], elsewhere: Mapping[str, str]) -> dict[str, str]:
+    """A colour for each stage: the one that it has elsewhere, else one that is left, in the order given.
+
+    Args:
+        stages: Their names, most device time first.
+        elsewhere: Colours by name.
+    """
+    kept = {name: elsewhere[name] for name in stages if name in elsewhere}
+    free = iter([colour for colour in STAGES if colour not in kept.values()])
+    return {name: kept[name] if name in kept else next(free, MORE_STAGES) for name in stages}
 
 
 def _shown(shown: Selection) -> dict[str, Any]:
@@ -180,7 +189,7 @@ def _kinds(drawing: Drawing) -> list[dict[str, str]]:
 def _legend(drawing: Drawing) -> list[tuple[str, str]]:
     """Colour and words of each entry."""
     if drawing.stages:
-        first = [(colour, plain(name)) for colour, name in zip(STAGES, drawing.stages, strict=False)]
+        first = [(colour, plain(name)) for name, colour in coloured.items() if colour != MORE_STAGES]
         more = len(drawing.stages) - len(first)
         rest = (
             [(MORE_STAGES, f"{more} more {'stage' if more == 1 else 'stages'}, named when pointed at")] if more else []

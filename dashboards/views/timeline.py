@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from traceview.dashboards.timeline.payload import Flag, Selection
-from traceview.render.names import plain
+from traceview.dashboards.views import waterfall
+from traceview.render.names import UNATTRIBUTED, plain
+from traceview.render.palette import STAGES, stage_colours
 from traceview.render.units import duration
 
 if TYPE_CHECKING:
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from traceview.dashboards.timeline.inside import Inside
     from traceview.dispatch import DispatchTable
     from traceview.gap_report import GapReport
+    from traceview.partition import Partition
     from traceview.timeline import Timeline
 
 MOST_GAPS: Final = 40
@@ -37,6 +40,15 @@ def flags(timeline: Timeline, gaps: GapReport | None, table: DispatchTable) -> l
         table: What ran.
     """
     return [*_gaps(gaps), *_attention(timeline, table)]
+
+
+def waterfall_colours(partition: Partition | None) -> dict[str, str]:
+    """The colours that the outermost stages have in the waterfall of the overview."""
+    if partition is None:
+        return {}
+    names = waterfall.cut_by_stage(partition).names
+    colours = stage_colours(names, UNATTRIBUTED)
+    return {name: colours[name] for name in names[: len(STAGES)] if name != UNATTRIBUTED}
 
 
 def _gaps(report: GapReport | None) -> list[Flag]:

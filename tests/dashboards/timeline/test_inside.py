@@ -7,8 +7,9 @@ from authored_timeline import host, kernel, launch, op, timeline
 from traceview import load
 from traceview.dashboards.timeline import inside
 from traceview.dashboards.timeline.lanes import draw
-from traceview.dashboards.timeline.payload import Area, Selection, payload, selection
+from traceview.dashboards.timeline.payload import MORE_STAGES, Area, Selection, payload, selection, stage_colours
 from traceview.dashboards.views import timeline as view
+from traceview.render.palette import STAGES
 from traceview.stages import assign_stages
 
 ALL = ("p0d0s7", "p0d0s8", "p0t0")
@@ -94,7 +95,7 @@ def test_search_looks_at_all_names_whatever_the_case(trace):
         ("gemm", 90_000, "GPU 0 · stream 7"),
     ]
     assert inside.search(trace, drawing, "memory")[0] == 0
-    assert inside.search(trace, drawing, "e", most=1)[0] == 6
+    assert inside.search(trace, drawing, "e", most=1)[0] == 7
     assert inside.search(trace, drawing, "e", most=1)[1].height == 1
     assert inside.search(trace, drawing, "  ")[0] == 0
 
@@ -166,3 +167,11 @@ def test_what_the_browser_gets_names_what_is_not_drawn(trace):
 def test_an_event_of_the_address_is_shown_with_what_is_around_it(trace):
     assert view.around(trace, 0) == Selection(0, 330_000, event=0)
     assert view.around(trace, 10**6) is None
+
+
+def test_stages_keep_the_colour_that_they_have_elsewhere():
+    stages = [f"s{i}" for i in range(len(STAGES) + 2)]
+    colours = stage_colours(stages, {"s3": STAGES[0], "unseen": STAGES[5]})
+    assert (colours["s3"], colours["s0"], colours["s1"]) == (STAGES[0], STAGES[1], STAGES[2])
+    assert len({colours[stage] for stage in stages[: len(STAGES)]}) == len(STAGES)
+    assert [colours[stage] for stage in stages[-2:]] == [MORE_STAGES, MORE_STAGES]
