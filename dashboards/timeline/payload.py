@@ -186,7 +186,7 @@ def _kinds(drawing: Drawing) -> list[dict[str, str]]:
     ]
 
 
-def _legend(drawing: Drawing) -> list[tuple[str, str]]:
+def _legend(drawing: Drawing, coloured: Mapping[str, str]) -> list[tuple[str, str]]:
     """Colour and words of each entry."""
     if drawing.stages:
         first = [(colour, plain(name)) for name, colour in coloured.items() if colour != MORE_STAGES]
