@@ -46,6 +46,13 @@ SAMPLES: Final = (
 """The samples, in the order in which they are offered."""
 
 
+KINDS: Final = {
+    "authored": "Authored: written by a program, with chosen times. They show what traceview says, not how fast anything is.",
+    "recorded": "Recorded: real recordings, made on a CPU.",
+}
+"""What each kind of sample is."""
+
+
 def sample_folder() -> Path | None:
     """Where the samples lie: in the installed package, or in the checkout; ``None`` if they are in neither."""
     here = Path(__file__).resolve().parent

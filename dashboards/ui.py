@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+import polars as pl
 import streamlit as st
 
 from traceview.dashboards.views.table import Show
@@ -25,8 +26,10 @@ STYLE: Final = f"""<style>
 [class*="st-key-small"] [data-testid="stText"] {{ font-size: 0.85rem; line-height: 1.4; opacity: 0.8; }}
 [class*="st-key-strong"] [data-testid="stText"] {{ font-weight: 600; }}
 [class*="st-key-failed"] {{ border-left: 0.35rem solid {FAILED}; padding-left: 0.9rem; }}
-[class*="st-key-passed"] {{ border-left: 0.35rem solid #009E73; padding-left: 0.9rem; }}
-[class*="st-key-unsure"] {{ border-left: 0.35rem solid #9AA0A6; padding-left: 0.9rem; }}
+[class*="st-key-passed"], [class*="st-key-unsure"], [class*="st-key-answered"] {{
+  border-left: 0.35rem solid #9AA0A6; padding-left: 0.9rem;
+}}
+[data-testid="stFileUploaderDropzone"] {{ min-height: 6.5rem; align-items: center; }}
 [data-testid="stMetricValue"] {{ font-size: 1.35rem; }}
 </style>"""
 
@@ -68,7 +71,7 @@ def problem(lines: Iterable[str]) -> None:
     """What went wrong, one line each."""
     for at, line in enumerate(lines):
         with st.container(border=True, key=f"problem-{at}"):
-            st.markdown(f"{ICONS['error']} **This did not work**")
+            st.markdown(f"{ICONS['error']} **This could not be done**")
             text(line)
 
 
@@ -98,6 +101,7 @@ def facts(pairs: Iterable[tuple[str, str]]) -> None:
 
 
 _FORMATS: Final = {
+    Show.SHARE: "%.1f %%",
     Show.MS: "%.3f",
     Show.US: "%.1f",
     Show.COUNT: "localized",
@@ -105,7 +109,14 @@ _FORMATS: Final = {
 }
 
 
-def table(shown: Table, *, key: str | None = None, select: bool = False, height: int | None = None) -> list[int]:
+def table(
+    shown: Table,
+    *,
+    key: str | None = None,
+    select: bool = False,
+    height: int | None = None,
+    first: int | None = None,
+) -> list[int]:
     """Show a table.
 
     Args:
@@ -113,6 +124,7 @@ def table(shown: Table, *, key: str | None = None, select: bool = False, height:
         key: Its key, needed to select in it.
         select: Let the reader choose one row.
         height: Most pixels to take.
+        first: The row that is chosen before the reader chooses.
 
     Returns:
         The chosen rows: none or one.
@@ -120,26 +132,30 @@ def table(shown: Table, *, key: str | None = None, select: bool = False, height:
     columns: dict[str, Any] = {}
     for name in shown.frame.columns:
         how = shown.shows.get(name)
-        if how is Show.SHARE:
-            columns[name] = st.column_config.NumberColumn(format="percent")
-        elif how is Show.LONG:
-            columns[name] = st.column_config.TextColumn(width="large")
+        if how is Show.MEDIUM or how is Show.LONG:
+            columns[name] = st.column_config.TextColumn(width="medium" if how is Show.MEDIUM else "large")
         elif how is not None:
             columns[name] = st.column_config.NumberColumn(format=_FORMATS[how])
-    rows = shown.frame.height
+    frame = shown.frame.with_columns(pl.col(name) * 100 for name, how in shown.shows.items() if how is Show.SHARE)
+    rows = frame.height
     options: dict[str, Any] = {
         "hide_index": True,
         "column_config": columns,
-        "height": min(36 * (rows + 1) + 3, height or 460),
+        "height": min(35 * (rows + 1) + 2, height or 457),
         "width": "stretch",
         "placeholder": "-",
     }
     chosen: list[int] = []
     if select:
-        event = st.dataframe(shown.frame, key=key, on_select="rerun", selection_mode="single-row", **options)
+        chosen_first: DataframeState | None = None
+        if first is not None:
+            chosen_first = {"selection": {"rows": [first], "columns": [], "cells": []}}
+        event = st.dataframe(
+            frame, key=key, on_select="rerun", selection_mode="single-row", selection_default=chosen_first, **options
+        )
         chosen = list(event.selection.rows)
     else:
-        st.dataframe(shown.frame, key=key, **options)
+        st.dataframe(frame, key=key, **options)
     for remark in shown.remarks:
         st.caption(remark)
     return chosen
@@ -148,7 +164,7 @@ def table(shown: Table, *, key: str | None = None, select: bool = False, height:
 def figures(shown: Sequence[Figure]) -> None:
     """Key figures beside each other."""
     for column, one in zip(st.columns(len(shown)), shown, strict=True):
-        with column, st.container(key=f"figure-{one.name.split()[0].lower()}"):
+        with column, st.container(gap=None):
             st.metric(one.name, one.value, help=one.meaning)
             st.caption(one.note)
 

@@ -65,26 +65,30 @@ def _table(trace: Opened, rows: Sequence[Dispatch]) -> Dispatch | None:
         which = st.segmented_control(
             "Rows", list(labels), default="all", format_func=labels.get, key="rows", label_visibility="collapsed"
         ) or "all"  # fmt: skip
-    shown = attention if which == "attention" else list(rows)
+    numbers = [at for at, row in enumerate(rows) if which == "all" or row.family == ATTENTION]
+    shown = [rows[at] for at in numbers]
     if not attention:
         note = "No op asks for attention and no known attention kernel ran."
         ui.text(note, kind="small", key="no-attention")
-    at = _first_choice(shown)
     picked = ui.table(
-        view.dispatch_table_view(shown, trace.check.table.busy_ns), key=f"dispatches-{trace.id}-{which}", select=True
+        view.dispatch_table_view(shown, trace.check.table.busy_ns),
+        key=f"dispatches-{trace.id}-{which}",
+        select=True,
+        first=_first_choice(rows, numbers),
     )
-    if picked:
-        at = picked[0]
-        st.query_params[_ROW] = str(rows.index(shown[at]))
-    return shown[at] if at is not None else None
+    if not picked:
+        st.query_params.pop(_ROW, None)
+        return None
+    st.query_params[_ROW] = str(numbers[picked[0]])
+    return shown[picked[0]]
 
 
-def _first_choice(shown: Sequence[Dispatch]) -> int | None:
-    """The row of the address, else the first that is slow."""
+def _first_choice(rows: Sequence[Dispatch], numbers: Sequence[int]) -> int | None:
+    """The row of the address, else the first that is slow, as its place among those that are shown."""
     given = st.query_params.get(_ROW, "")
-    if given.isdecimal() and int(given) < len(shown):
-        return int(given)
-    return next((at for at, row in enumerate(shown) if row.verdict == "slow"), None)
+    if given.isdecimal() and int(given) in numbers:
+        return numbers.index(int(given))
+    return next((place for place, at in enumerate(numbers) if rows[at].verdict == "slow"), None)
 
 
 def _evidence(trace: Opened, row: Dispatch) -> None:

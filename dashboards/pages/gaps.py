@@ -51,20 +51,18 @@ def _stretches(trace: Opened, result: GapReport) -> None:
     if table is None:
         return
     st.markdown("#### Idle stretches, most to win first")
-    chosen = ui.table(table, key=f"gaps-{trace.id}", select=True, height=380)
     given = st.query_params.get(_ROW, "")
-    if chosen:
-        st.query_params[_ROW] = str(chosen[0])
-    elif given.isdecimal() and int(given) < table.frame.height:
-        chosen = [int(given)]
-    if not chosen:
+    first = int(given) if given.isdecimal() and int(given) < table.frame.height else 0
+    chosen = ui.table(table, key=f"gaps-{trace.id}", select=True, height=380, first=first)
+    if not chosen or result.gaps is None:
+        st.query_params.pop(_ROW, None)
         st.caption("Choose a row to see what held the device.")
         return
+    st.query_params[_ROW] = str(chosen[0])
+    start_ns, dur_ns = result.gaps.select("start_ns", "dur_ns").row(chosen[0])
     with st.container(border=True, key="gap"):
         ui.facts(view.gap_story(trace.timeline, result, chosen[0]))
-        ui.to_timeline(
-            trace.id, *result.gaps.select("start_ns", "dur_ns").row(chosen[0]) if result.gaps is not None else (0, 0)
-        )
+        ui.to_timeline(trace.id, start_ns, dur_ns)
 
 
 def _host(result: GapReport) -> None:

@@ -9,7 +9,7 @@ import streamlit as st
 
 from traceview.dashboards import state, ui
 from traceview.dashboards.library import State
-from traceview.dashboards.samples import SAMPLES, sample_folder, sample_paths
+from traceview.dashboards.samples import KINDS, SAMPLES, sample_folder, sample_paths
 from traceview.dashboards.uploads import MOST_UPLOAD_MB
 from traceview.errors import TraceviewError
 
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from streamlit.runtime.uploaded_file_manager import UploadedFile
 
     from traceview.dashboards.library import Job
+
+_PROBLEM: Final = "problem"
+"""Key in the session of what went wrong last."""
 
 _STATES: Final = {
     State.WORKING: ":material/hourglass_top: being read",
@@ -30,6 +33,11 @@ _STATES: Final = {
 
 def page() -> None:
     """The page."""
+    # What goes wrong stands at the top, where it is seen without scrolling.
+    with st.container(key="problems"):
+        told = st.session_state.pop(_PROBLEM, None)
+        if told:
+            ui.problem(told)
     _open_given()
     st.markdown("### Which kernel actually ran, where the time went, and why")
     left, right = st.columns([3, 2], gap="large")
@@ -58,14 +66,14 @@ def _drop() -> None:
     )
     generation = st.session_state.setdefault("uploader", 0)
     files = st.file_uploader(
-        "Files",
+        "Drop files here, or choose them",
         accept_multiple_files=True,
         max_upload_size=MOST_UPLOAD_MB,
         key=f"files-{generation}",
     )
     with st.expander("A folder"):
         folder = st.file_uploader(
-            "Folder",
+            "Drop a folder here, or choose it",
             accept_multiple_files="directory",
             max_upload_size=MOST_UPLOAD_MB,
             key=f"folder-{generation}",
@@ -97,13 +105,11 @@ def _samples() -> None:
     if folder is None:
         st.caption("The samples are not installed; they are in the folder sample_traces of the repository.")
         return
-    for at, sample in enumerate(SAMPLES):
-        if st.button(f"{sample.title} ({sample.kind})", key=f"sample-{at}", width="stretch"):
-            _open(sample_paths(sample, folder), title=sample.title)
-    st.caption(
-        "Authored samples are written by a program with chosen times: they show what traceview says, not how fast "
-        "anything is."
-    )
+    for kind, words in KINDS.items():
+        st.caption(words)
+        for at, sample in enumerate(SAMPLES):
+            if sample.kind == kind and st.button(sample.title, key=f"sample-{at}", width="stretch"):
+                _open(sample_paths(sample, folder), title=sample.title)
 
 
 def _known() -> None:
@@ -133,7 +139,7 @@ def _take(files: Sequence[UploadedFile]) -> None:
         job = state.open_paths([folder] if len(paths) > 1 else paths, title=os.path.basename(paths[0]))
     except TraceviewError as error:
         uploads.remove(folder)
-        ui.problem(line.replace(folder + os.sep, "") for line in error.lines)
+        _tell([line.replace(folder + os.sep, "").replace(folder, "the upload") for line in error.lines])
         return
     uploads.keep(job.id, folder)
     _go(job)
@@ -143,9 +149,14 @@ def _open(paths: Sequence[str], *, title: str | None = None) -> None:
     try:
         job = state.open_paths(paths, title=title)
     except TraceviewError as error:
-        ui.problem(error.lines)
+        _tell(error.lines)
         return
     _go(job)
+
+
+def _tell(lines: Sequence[str]) -> None:
+    st.session_state[_PROBLEM] = list(lines)
+    st.rerun()
 
 
 def _go(job: Job) -> None:

@@ -24,6 +24,7 @@ def page() -> None:
     left, right = st.columns([3, 2], gap="large")
     with left:
         _where_a_step_goes(trace)
+        _every_step(trace)
     with right:
         _findings(trace)
     _details(trace)
@@ -31,15 +32,19 @@ def page() -> None:
 
 def _head(trace: Opened) -> None:
     said = answer(trace.report, trace.check)
-    box = {"fail": "failed", "pass": "passed", "inconclusive": "unsure"}[said.verdict]
-    with st.container(key=box):
-        st.markdown(f"{ui.ICONS[said.verdict]} **{said.word}** · which kernels ran, by the built-in policy")
+    failed = said.verdict == "fail"
+    judged = f"{ui.ICONS[said.verdict]} **{said.word}** · which kernels ran, by the built-in policy"
+    with st.container(key="failed" if failed else "answered"):
+        if failed:
+            st.markdown(judged)
         ui.text(said.headline, kind="headline", key="answer")
         if said.fix:
             cost = f" {said.cost[:1].upper()}{said.cost[1:]}." if said.cost else ""
             ui.text(f"What to do: {said.fix}{cost}", kind="strong", key="do")
+        if not failed:
+            st.markdown(judged)
         ui.text(said.second)
-    line, limits = strip(trace.report, trace.check, trace.title)
+    line, limits = strip(trace.report, trace.title)
     ui.text(line, kind="small", key="strip")
     for at, limit in enumerate(limits):
         ui.text(f"Limits the trust: {limit}", kind="small", key=f"limit-{at}")
@@ -91,6 +96,18 @@ def _where_a_step_goes(trace: Opened) -> None:
                     ui.text(note.text, kind="small", key="no-stages")
 
 
+def _every_step(trace: Opened) -> None:
+    if trace.partition is None:
+        return
+    cut = waterfall.cut_by_stage(trace.partition)
+    if len(cut.steps) < 2:
+        return
+    st.markdown("#### Every step, by stage")
+    charts.show(waterfall.steps_chart(waterfall.all_steps(cut, _step_names(trace, cut))), "steps")
+    if len(cut.steps) > waterfall.MOST_STEPS:
+        st.caption(f"The first {waterfall.MOST_STEPS} of {len(cut.steps):,} steps.")
+
+
 def _step_names(trace: Opened, cut: waterfall.Cut) -> list[str]:
     assert trace.report.time is not None
     names = trace.report.time.table.steady["name"].to_list()
@@ -112,14 +129,6 @@ def _findings(trace: Opened) -> None:
 
 def _details(trace: Opened) -> None:
     report = trace.report
-    partition = trace.partition
-    if partition is not None:
-        cut = waterfall.cut_by_stage(partition)
-        if len(cut.steps) > 1:
-            st.markdown("#### Every step, by stage")
-            charts.show(waterfall.steps_chart(waterfall.all_steps(cut, _step_names(trace, cut))), "steps")
-            if len(cut.steps) > waterfall.MOST_STEPS:
-                st.caption(f"The first {waterfall.MOST_STEPS} of {len(cut.steps):,} steps.")
     stages = stages_table(report.stages) if report.stages else None
     if stages is not None:
         st.markdown("#### Stages")

@@ -19,7 +19,7 @@ def page() -> None:
     if compiled is None or compiled.recompiles is None:
         ui.not_recorded("Compilations", compiled.notes if compiled else [])
     else:
-        ui.text(recompile_sentence(compiled), kind="headline", key="compiled")
+        ui.text(recompile_sentence(compiled), kind="strong", key="compiled")
         for at, note in enumerate(compiled.notes):
             ui.text(note.text, kind="small", key=f"compiled-{at}")
         table = view.compilations_table(compiled)
@@ -30,7 +30,7 @@ def page() -> None:
     if copied is None or copied.transfers is None:
         ui.not_recorded("Copies", copied.notes if copied else [])
     else:
-        ui.text(transfer_sentence(copied), kind="headline", key="copied")
+        ui.text(transfer_sentence(copied), kind="strong", key="copied")
         for at, note in enumerate(copied.notes):
             ui.text(note.text, kind="small", key=f"copied-{at}")
         table = view.copies_table(copied)

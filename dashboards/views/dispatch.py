@@ -68,6 +68,8 @@ def dispatch_table_view(rows: Sequence[Dispatch], busy_ns: int) -> Table:
             "share of busy": Show.SHARE,
             "device ms": Show.MS,
             "count": Show.COUNT,
+            "asked": Show.MEDIUM,
+            "longest kernel": Show.LONG,
         },
         tuple(remarks),
     )

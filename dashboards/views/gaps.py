@@ -122,7 +122,8 @@ def histogram_chart(frame: pl.DataFrame) -> alt.Chart:
     tallest = frame.group_by("bin").agg(pl.col("idle_ns").sum())["idle_ns"].max() if frame.height else 0
     unit, size = unit_of(float(tallest or 0))  # type: ignore[arg-type]
     drawn = frame.with_columns(
-        idle=pl.col("idle_ns") / size,
+        top=pl.col("idle_ns").cum_sum().over("bin") / size,
+        bottom=(pl.col("idle_ns").cum_sum().over("bin") - pl.col("idle_ns")) / size,
         low=pl.col("from_ns") / 1e3,
         high=pl.col("to_ns") / 1e3,
         takes=pl.Series([duration(ns) for ns in frame["idle_ns"]], dtype=pl.String),
@@ -136,17 +137,23 @@ def histogram_chart(frame: pl.DataFrame) -> alt.Chart:
     )
     causes = frame["cause"].unique(maintain_order=True).to_list()
     colours = cause_colours(causes)
+    axis = alt.Axis(
+        labelExpr="datum.value >= 1e6 ? datum.value / 1e6 + ' s' : datum.value >= 1e3 ? datum.value / 1e3 + "
+        "' ms' : datum.value + ' us'",
+        tickCount=8,
+    )
     return (
         alt.Chart(drawn)
-        .mark_bar()
+        .mark_rect(stroke="white", strokeWidth=0.5)
         .encode(
-            x=alt.X("low:Q", title="length of the idle stretch, us", scale=alt.Scale(type="log", nice=False)),
+            x=alt.X("low:Q", title="length of the idle stretch", scale=alt.Scale(type="log", nice=False), axis=axis),
             x2="high:Q",
-            y=alt.Y("idle:Q", title=f"idle time in all, {unit}", stack="zero"),
+            y=alt.Y("bottom:Q", title=f"idle time in all, {unit}"),
+            y2="top:Q",
             color=alt.Color(
                 "cause:N",
                 scale=alt.Scale(domain=causes, range=[colours[cause] for cause in causes]),
-                legend=alt.Legend(title=None, orient="top", columns=5),
+                legend=alt.Legend(title=None, orient="top", columns=6),
             ),
             tooltip=[
                 alt.Tooltip("cause:N", title="cause"),
@@ -155,7 +162,7 @@ def histogram_chart(frame: pl.DataFrame) -> alt.Chart:
                 alt.Tooltip("takes:N", title="idle"),
             ],
         )
-        .properties(height=260)
+        .properties(height=340)
     )
 
 

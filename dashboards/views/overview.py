@@ -80,15 +80,14 @@ def answer(report: Report, check: CheckResult) -> Answer:
     )
 
 
-def strip(report: Report, check: CheckResult, title: str) -> tuple[str, list[str]]:
+def strip(report: Report, title: str) -> tuple[str, list[str]]:
     """The trust strip: one line of conditions, and what limits the trust, one line each.
 
     Args:
         report: The report.
-        check: The check.
         title: What to call the trace; an upload lies in a folder that means nothing.
     """
-    pairs = conditions(report.trace, report.import_report, check.findings)
+    pairs = conditions(report.trace, report.import_report)
     named = {name: value for name, value in pairs if name}
     files = len(report.trace.files)
     broken = named["events"].partition(", ")[2] if report.trace.truncated else ""

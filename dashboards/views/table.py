@@ -27,8 +27,10 @@ class Show(StrEnum):
     """A whole number."""
     FACTOR = "factor"
     """How many times."""
+    MEDIUM = "medium"
+    """Text that needs some room."""
     LONG = "long"
-    """Text that needs room."""
+    """Text that needs much room."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,6 +60,7 @@ STEPS: Final = FrameSchema(
         Column("step", pl.String, "", "name of the step"),
         Column("order", pl.Int64, "", "its place"),
         Column("row", pl.String, "", "the stage"),
+        Column("place", pl.Int64, "", "its place in the bar"),
         Column("wall_ns", pl.Float64, "ns", "its time in the step, mean of the devices"),
         Column("colour", pl.String, "", "of the stage"),
     ),
@@ -162,6 +163,10 @@ def part_waterfall(devices: Iterable[DeviceTime]) -> pl.DataFrame:
     for one in own:
         for name, ns in one.parts:
             totals[name] = totals.get(name, 0) + ns
+    wall = sum(totals.values())
+    small = [name for name, ns in totals.items() if name.startswith(_IDLE) and 0 < ns < _SMALL * wall]
+    if len(small) > 1:
+        totals = {**totals, f"{_IDLE}{len(small)} other causes": sum(totals.pop(name) for name in small)}
     rows = []
     for name, ns in totals.items():
         if not ns:
@@ -170,6 +175,10 @@ def part_waterfall(devices: Iterable[DeviceTime]) -> pl.DataFrame:
         rows.append((_part_words(name), _part_colour(name), ((WORKS if works else WAITS, ns / over),)))
     return _waterfall(rows)
 
+
+_IDLE: Final = "idle: "
+_SMALL: Final = 0.005
+"""Causes of idle time with a smaller part of the step are drawn as one."""
 
 _PART_WORDS: Final = {
     Part.COMPUTE.value: "compute",
@@ -228,6 +237,7 @@ def all_steps(cut: Cut, names: Sequence[str]) -> pl.DataFrame:
             "step": names[column],
             "order": column,
             "row": name,
+            "place": cut.names.index(name),
             "wall_ns": float(ns) / int(cut.devices[column]),
             "colour": colours[name],
         }
@@ -287,7 +297,7 @@ def waterfall_chart(frame: pl.DataFrame) -> alt.LayerChart:
         .mark_text(align="left", dx=6, baseline="middle", fontSize=12)
         .encode(x="end:Q", y=y, text="label:N", tooltip=tips)
     )
-    return alt.layer(bars, labels).properties(height=32 * len(order) + 100)
+    return alt.layer(bars, labels).properties(height=32 * len(order) + 120)
 
 
 def steps_chart(frame: pl.DataFrame) -> alt.Chart:
@@ -312,12 +322,12 @@ def steps_chart(frame: pl.DataFrame) -> alt.Chart:
                 scale=alt.Scale(domain=list(colours), range=list(colours.values())),
                 legend=alt.Legend(title=None, orient="top", columns=4, labelLimit=200),
             ),
-            order=alt.Order("colour:N"),
+            order=alt.Order("place:Q"),
             tooltip=[
                 alt.Tooltip("step:N", title="step"),
                 alt.Tooltip("row:N", title="stage"),
                 alt.Tooltip("takes:N", title="takes"),
             ],
         )
-        .properties(height=260)
+        .properties(height=340)
     )

@@ -24,12 +24,13 @@ from traceview.errors import ExitCode, TraceviewError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from types import FrameType
 
 NAME = "dashboard"
 SUMMARY = "Show a trace in the browser: the answer first, then the evidence"
 DESCRIPTION = (
-    "Starts an app on this machine and opens it in the browser: verdict, where a step goes, what ran, gaps, recompiles, "
-    "copies, rules. Needs the extra traceview[dashboard]. Nothing leaves the machine. Ctrl-C ends it."
+    "Starts an app on this machine and opens it in the browser: verdict, where a step goes, what ran, gaps, "
+    "recompiles, copies, rules. Needs the extra traceview[dashboard]. Nothing leaves the machine. Ctrl-C ends it."
 )
 
 FIRST_PORT: Final = 8501
@@ -54,7 +55,8 @@ SETTINGS: Final = {
     "logger.hideWelcomeMessage": "true",
     "logger.level": "error",
     "runner.magicEnabled": "false",
-    "theme.primaryColor": "#0072B2",
+    "theme.light.primaryColor": "#0072B2",
+    "theme.dark.primaryColor": "#56B4E9",
 }
 """What the app's server is told. Settings of the user's own files are outweighed by these."""
 
@@ -112,8 +114,11 @@ def _serve(options: argparse.Namespace, host: str, port: int, out: TextIO) -> No
             "TRACEVIEW_DASHBOARD_UPLOADS": folder,
         }
         # The child is ended by this process, not by the terminal, so that it ends in order and says nothing.
-        child = subprocess.Popen(command(host, port), env=environment, start_new_session=os.name == "posix")
+        child = subprocess.Popen(  # noqa: S603 - our own interpreter with arguments of our own
+            command(host, port), env=environment, start_new_session=os.name == "posix"
+        )
         try:
+            _end_as_by_ctrl_c()
             _await(child, address)
             print(f"traceview dashboard: {address}  (Ctrl-C ends it)", file=out, flush=True)
             if not options.no_browser:
@@ -129,10 +134,22 @@ def _serve(options: argparse.Namespace, host: str, port: int, out: TextIO) -> No
             )
 
 
+def _end_as_by_ctrl_c() -> None:
+    """Let what ends this process also end the child: a closed terminal, and a polite kill."""
+    for name in ("SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), _interrupt)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
 def command(host: str, port: int) -> list[str]:
     """The command line of the server."""
     spec = find_spec("traceview.dashboards")
-    assert spec is not None and spec.submodule_search_locations
+    assert spec is not None
+    assert spec.submodule_search_locations
     app = os.path.join(next(iter(spec.submodule_search_locations)), "app.py")
     settings = {**SETTINGS, "server.address": host, "server.port": str(port)}
     flags = [f"--{name}={value}" for name, value in settings.items()]
