@@ -13,6 +13,7 @@ from traceview.dashboards.timeline.component import timeline_view
 from traceview.dashboards.timeline.lanes import Drawing, draw
 from traceview.dashboards.timeline.payload import Selection, selection
 from traceview.dashboards.views import timeline as view
+from traceview.render.units import counted
 
 if TYPE_CHECKING:
     import polars as pl
@@ -165,7 +166,7 @@ def _event(timeline: Timeline, event: int) -> None:
         _facts(inside.facts(timeline, event))
         work = inside.launched(timeline, event)
         if work:
-            st.caption(f"It launched {len(work):,} pieces of device work.")
+            st.caption(f"It launched {counted(len(work), 'piece')} of device work.")
         if st.toggle("Every recorded argument", key="timeline-arguments"):
             _facts(inside.arguments(timeline, event))
 

@@ -23,10 +23,7 @@ if TYPE_CHECKING:
 HERE = Path(__file__).resolve().parent
 ARTEFACTS = HERE / "artefacts"
 SAMPLES = HERE.parents[1] / "sample_traces"
-FLAGS = (
-    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync"
-).split()
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
 
 # Where an app of several pages is reloaded, Streamlit looks for its server below the page's own address first.
 _PROBE = re.compile(r"/\w+/_stcore/(health|host-config)$")
@@ -102,7 +99,9 @@ def merging_dashboard() -> Iterator[str]:
     from traceview.cli.dashboard import command
 
     port = free_port()
-    arguments = [str(HERE / "merging_app.py") if part.endswith("app.py") else part for part in command("127.0.0.1", port)]
+    arguments = [
+        str(HERE / "merging_app.py") if part.endswith("app.py") else part for part in command("127.0.0.1", port)
+    ]
     assert str(HERE / "merging_app.py") in arguments
     assert arguments[0] == sys.executable
     with running(arguments, f"http://127.0.0.1:{port}") as address:
@@ -117,6 +116,19 @@ def browser():
         made = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
         yield made
         made.close()
+
+
+def settled(page) -> None:
+    """Wait until the server has nothing more to say."""
+    if page.url != "about:blank":
+        page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for()
+
+
+def picture(page, name: str) -> None:
+    """Keep how the page looks."""
+    ARTEFACTS.mkdir(exist_ok=True)
+    settled(page)
+    page.screenshot(path=ARTEFACTS / f"{re.sub(r'[^a-zA-Z0-9_.-]+', '-', name).strip('-')}.png")
 
 
 class Watch:
@@ -152,6 +164,18 @@ def scheme() -> str:
 
 
 @pytest.fixture
+def keep(page, request):
+    """Keep how the page looks in the middle of a test."""
+    return lambda name: picture(page, f"{request.node.name}-{name}")
+
+
+@pytest.fixture
+def wait(page):
+    """Wait until the server has nothing more to say."""
+    return lambda: settled(page)
+
+
+@pytest.fixture
 def page(browser, scheme, request):
     """A page of 1280 by 800; how it looked at the end of the test is kept."""
     context = browser.new_context(viewport={"width": 1280, "height": 800}, color_scheme=scheme, reduced_motion="reduce")
@@ -159,11 +183,11 @@ def page(browser, scheme, request):
     made = context.new_page()
     made.set_default_timeout(20_000)
     yield made
-    ARTEFACTS.mkdir(exist_ok=True)
-    name = re.sub(r"[^\w.-]+", "-", request.node.name).strip("-")
-    made.screenshot(path=ARTEFACTS / f"{name}.png")
+    picture(made, request.node.name)
+    failures = made.locator("[data-testid=stException]").count()
     context.close()
+    assert failures == 0, "the page shows an error of Streamlit"
     assert watch.errors == []
     assert watch.left == []
     assert all(url.startswith("ws://127.0.0.1:") for url in watch.sockets)
-    assert watch.requests, "nothing was recorded, so nothing was checked"
+    assert watch.requests or made.url == "about:blank", "nothing was recorded, so nothing was checked"
