@@ -1,4 +1,4 @@
-"""The entry script: Streamlit runs this file for every interaction."""
+"""The app: its pages and how they are found; ``entry/script.py`` runs it for every interaction."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 import streamlit as st
 
-from traceview.dashboards import boundary, ui
+from traceview.dashboards import boundary, state, ui
 
 
 class Entry(NamedTuple):
@@ -38,6 +38,9 @@ _ICON: Final = str(Path(__file__).with_name("icon.svg"))
 
 
 def _run(module: str) -> None:
+    if module != "open":
+        # Every page keeps the open trace in its address, also those that show nothing of it.
+        state.trace_id()
     boundary.guarded(import_module(f"traceview.dashboards.pages.{module}").page)
 
 
@@ -59,6 +62,3 @@ def main() -> None:
     }
     st.session_state["pages"] = pages
     st.navigation(list(pages.values()), position="top").run()
-
-
-main()

@@ -9,8 +9,15 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from traceview.render.palette import INK, INK_ON_DARK
+
 if TYPE_CHECKING:
     import altair as alt
+
+
+def ink() -> str:
+    """The colour of text on the ground of the reader's theme."""
+    return INK_ON_DARK if st.context.theme.type == "dark" else INK
 
 
 def show(chart: alt.Chart | alt.LayerChart, name: str) -> None:

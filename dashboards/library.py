@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from traceview.expectations.pieces import Pieces
     from traceview.gate import CheckResult
     from traceview.partition import Partition
     from traceview.report import Report
@@ -68,6 +69,14 @@ class Opened:
         self.report = report
         self.check = check
         self._lock = threading.RLock()
+
+    @cached_property
+    def pieces(self) -> Pieces:
+        """The trace as expectations see it."""
+        from traceview.expectations.pieces import Pieces
+
+        with self._lock:
+            return Pieces(self.timeline, self.check.table)
 
     @cached_property
     def partition(self) -> Partition | None:
@@ -132,7 +141,7 @@ class Library:
         trace_id = content_id(paths)
         with self._lock:
             job = self._jobs.get(trace_id)
-            if job is None or job.state in {State.FAILED, State.LEFT}:
+            if job is None or job.state in {State.FAILED, State.LEFT} or _let_go(job):
                 name = title or os.path.basename(os.path.normpath(paths[0]))
                 self._start(Job(trace_id, name, tuple(paths)))
             return self._touch(trace_id)
@@ -143,7 +152,7 @@ class Library:
             job = self._jobs.get(trace_id)
             if job is None:
                 return None
-            if job.state is State.READY and job.opened is None:
+            if _let_go(job):
                 if content_id_or_none(job.paths) != trace_id:
                     del self._jobs[trace_id]
                     return None
@@ -204,6 +213,11 @@ class Library:
             for one in ready[: max(0, len(ready) - self._most)]:
                 one.opened = None
             job.done.set()
+
+
+def _let_go(job: Job) -> bool:
+    """It was read, and had to make room for others."""
+    return job.state is State.READY and job.opened is None
 
 
 def _analyse(job: Job) -> None:

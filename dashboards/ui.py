@@ -30,6 +30,7 @@ STYLE: Final = f"""<style>
   border-left: 0.35rem solid #9AA0A6; padding-left: 0.9rem;
 }}
 [data-testid="stFileUploaderDropzone"] {{ min-height: 6.5rem; align-items: center; }}
+[data-testid="stHeaderActionElements"] {{ display: none; }}
 [data-testid="stMetricValue"] {{ font-size: 1.35rem; }}
 </style>"""
 
@@ -105,6 +106,7 @@ _FORMATS: Final = {
     Show.MS: "%.3f",
     Show.US: "%.1f",
     Show.COUNT: "localized",
+    Show.FEW: "%.1f",
     Show.FACTOR: "%.2f x",
 }
 

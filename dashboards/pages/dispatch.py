@@ -101,7 +101,7 @@ def _evidence(trace: Opened, row: Dispatch) -> None:
         ui.facts(found.story)
         if found.kernels.frame.height:
             ui.table(found.kernels, height=240)
-        snippet = view.expectation(row)
+        snippet = view.expectation(row, trace.pieces)
         if snippet is not None:
             st.markdown("**As an expectation** (copy it into a `dispatch.toml`)")
             st.code(snippet, language="toml")

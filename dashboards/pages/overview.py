@@ -74,7 +74,7 @@ def _where_a_step_goes(trace: Opened) -> None:
             column = st.selectbox(
                 "Step", choices, format_func=lambda at: f"mean of {len(names):,}" if at < 0 else names[at], key="step"
             )
-        charts.show(waterfall.waterfall_chart(waterfall.stage_waterfall(cut, column)), "stages")
+        charts.show(waterfall.waterfall_chart(waterfall.stage_waterfall(cut, column), charts.ink()), "stages")
     else:
         assert devices is not None
         labels = {one.device: one.label for one in report.trace.devices}
@@ -89,7 +89,7 @@ def _where_a_step_goes(trace: Opened) -> None:
                 key="device",
             )
             chosen = chosen if which < 0 else [devices[which]]
-        charts.show(waterfall.waterfall_chart(waterfall.part_waterfall(chosen)), "parts")
+        charts.show(waterfall.waterfall_chart(waterfall.part_waterfall(chosen), charts.ink()), "parts")
         if partition is None:
             for note in report.notes:
                 if note.part == "stages":

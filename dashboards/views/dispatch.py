@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from glob import escape
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
@@ -10,17 +11,21 @@ import polars as pl
 from traceview.attention import SLOW, UNTOLD
 from traceview.dashboards.views.findings import FindingView, finding_view, ranked
 from traceview.dashboards.views.table import NS_PER_MS, Show, Table, in_ms
-from traceview.expectations.vocabulary import FAMILIES
+from traceview.expectations.judging import judge_expect, least_share, split_scope
+from traceview.expectations.model import Expect, Verdict, Wanted
+from traceview.expectations.proposing import SHARE_MARGIN
+from traceview.expectations.vocabulary import FAMILIES, implementations
 from traceview.expectations.writing import comment, quoted
 from traceview.explaining import ATTENTION, explain_row
 from traceview.render.dispatch_text import implementation, shapes
 from traceview.render.explain_text import story
-from traceview.render.units import counted, duration, percent
+from traceview.render.units import counted, duration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from traceview.dispatch import Dispatch
+    from traceview.expectations.pieces import Pieces
     from traceview.findings import Finding
     from traceview.gate import CheckResult
     from traceview.timeline import Timeline
@@ -162,29 +167,56 @@ def _kernels(row: Dispatch) -> Table:
     return Table(frame, shows, (f"{more:,} more kernels.",) if more > 0 else ())
 
 
-def expectation(row: Dispatch) -> str | None:
+def expectation(row: Dispatch, pieces: Pieces) -> str | None:
     """A row as a block of ``dispatch.toml``: what ran must run again, or, if it was slow, what should have run.
+
+    Args:
+        row: The row.
+        pieces: The trace it is from, to say whether the block holds there.
 
     Returns:
         ``None`` if nothing can be expected of it: what ran is not known.
     """
+    wanted = _wanted(row)
+    if wanted is None:
+        return None
+    min_share = 1.0
+    if wanted.demands and row.implementation not in SLOW:
+        scope = pieces.in_scope(wanted)
+        least = least_share(split_scope(scope, wanted)) if scope else 1.0
+        # Other calls of the scope may have run something else, which the row does not speak of.
+        min_share = max(int((least - SHARE_MARGIN) * 100) / 100, 0.01) if least < 1 else 1.0
+    expect = Expect(0, wanted, min_share, 1)
+    judged = judge_expect(expect, pieces)
+    holds = {Verdict.PASS: "It holds on this trace", Verdict.FAIL: "It does not hold on this trace yet"}
+    said = f"{holds.get(judged.verdict, 'This trace cannot tell whether it holds')}: {judged.observed}."
+    lines = [
+        *comment(said),
+        "[[expect]]",
+        f"op = {quoted(wanted.op or '')}",
+        *([f"direction = {quoted(wanted.direction)}"] if wanted.direction else []),
+        *([f"stage = {quoted(wanted.stage)}"] if wanted.stage else []),
+        *([f"implementation = {quoted(wanted.implementation[0])}"] if wanted.implementation else []),
+        *([f"min_share = {min_share:g}"] if min_share < 1 else []),
+        "min_count = 1",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _wanted(row: Dispatch) -> Wanted | None:
     if row.family not in FAMILIES:
         return None
-    lines = [f'op = "{row.family}"']
-    share = f", {percent(row.share)} of busy time" if row.share is not None else ""
-    seen = f"Observed: {row.count:,} x {implementation(row)}{share}."
-    if row.family == ATTENTION:
-        if row.direction == "backward":
-            lines.append('direction = "backward"')
-        if row.implementation in SLOW:
-            seen += " It must not stay so: any fused implementation will do."
-            lines.append('implementation = "fused"')
-        elif row.implementation in UNTOLD or row.implementation is None:
-            return None
-        else:
-            lines.append(f"implementation = {quoted(row.implementation)}")
-    elif row.implementation:
-        lines.append(f"implementation = {quoted(row.implementation)}")
-    if row.stage:
-        lines.append(f"stage = {quoted(row.stage)}")
-    return "\n".join([*comment(seen), "[[expect]]", *lines, "min_count = 1"]) + "\n"
+    implementation: tuple[str, ...] = ()
+    if row.implementation in SLOW:
+        implementation = ("fused",)
+    elif row.family == ATTENTION and (row.implementation in UNTOLD or row.implementation is None):
+        return None
+    elif row.implementation in implementations(row.family):
+        implementation = (row.implementation,)
+    backward = row.family == ATTENTION and row.direction == "backward"
+    return Wanted(
+        op=row.family,
+        stage=None if row.stage is None else escape(row.stage),
+        direction="backward" if backward else None,
+        implementation=implementation,
+    )

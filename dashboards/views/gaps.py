@@ -61,7 +61,7 @@ def causes_table(result: GapReport) -> Table | None:
         pl.col("confidence").alias("known by"),
         pl.coalesce("culprit", "reason", pl.lit("-")).alias("most in"),
         pl.col("cause")
-        .replace_strict({cause.value: doc for cause, doc in CAUSE_DOCS.items()}, default="")
+        .replace_strict({cause.value: doc.replace("`", "") for cause, doc in CAUSE_DOCS.items()}, default="")
         .alias("means"),
     )
     return Table(
@@ -144,7 +144,7 @@ def histogram_chart(frame: pl.DataFrame) -> alt.Chart:
     )
     return (
         alt.Chart(drawn)
-        .mark_rect(stroke="white", strokeWidth=0.5)
+        .mark_rect()
         .encode(
             x=alt.X("low:Q", title="length of the idle stretch", scale=alt.Scale(type="log", nice=False), axis=axis),
             x2="high:Q",
@@ -223,7 +223,7 @@ def gap_story(timeline: Timeline, result: GapReport, at: int) -> list[tuple[str,
             f"{device_label(result, row['device'])}, at {row['start_ns'] / NS_PER_MS:,.3f} ms, for {duration(whole)}",
         ),
         ("cause", f"{cause}: {duration(row['cause_ns'])}, {percent(row['cause_ns'] / whole if whole else None)} of it"),
-        ("it means", CAUSE_DOCS[Cause(cause)]),
+        ("it means", CAUSE_DOCS[Cause(cause)].replace("`", "")),
         ("to win", f"at most {duration(row['recoverable_ns'])}" if row["recoverable_ns"] else "nothing that is known"),
         ("held by", named("culprit_id")),
         ("in op", named("op_id") if row["op_id"] != row["culprit_id"] else ""),
@@ -248,7 +248,7 @@ def waits_table(result: GapReport) -> Table | None:
         pl.col("host_ns").truediv(NS_PER_MS).alias("host ms"),
         pl.col("idle_ns").truediv(NS_PER_MS).alias("device idle ms"),
     )
-    return Table(frame, {"count": Show.COUNT, "host ms": Show.MS, "device idle ms": Show.MS})
+    return Table(frame, {"count": Show.COUNT, "per step": Show.FEW, "host ms": Show.MS, "device idle ms": Show.MS})
 
 
 def feeding_table(result: GapReport) -> Table | None:
@@ -290,7 +290,7 @@ def feeding_table(result: GapReport) -> Table | None:
     )
     shows = dict.fromkeys(("of graphs", "small kernels", "queue empty"), Show.SHARE)
     shows |= dict.fromkeys(("latency p50 us", "latency p99 us", "pace us"), Show.US)
-    shows["launches"] = Show.COUNT
+    shows |= {"launches": Show.COUNT, "queue": Show.FEW}
     remark = (
         "latency: from the call to the start, on an idle device. pace: time between two launches. small kernels: "
         "shorter than that. queue: mean work launched and not started."

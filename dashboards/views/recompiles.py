@@ -68,6 +68,7 @@ def copies_table(result: TransferReport) -> Table | None:
         "total ms": Show.MS,
         "exposed ms": Show.MS,
         "host held ms": Show.MS,
+        "per step": Show.FEW,
         "name": Show.LONG,
     }
     remark = (

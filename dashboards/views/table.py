@@ -25,6 +25,8 @@ class Show(StrEnum):
     """A share of one, as per cent."""
     COUNT = "count"
     """A whole number."""
+    FEW = "few"
+    """A mean of numbers, with one digit after the point."""
     FACTOR = "factor"
     """How many times."""
     MEDIUM = "medium"

@@ -10,7 +10,7 @@ import polars as pl
 
 from traceview.accounting import Part
 from traceview.render.names import UNATTRIBUTED, stage_name
-from traceview.render.palette import PARTS, stage_colours
+from traceview.render.palette import INK, PARTS, stage_colours
 from traceview.render.palette import UNATTRIBUTED as GREY
 from traceview.render.units import duration, percent
 from traceview.schema import Column, FrameSchema
@@ -166,7 +166,7 @@ def part_waterfall(devices: Iterable[DeviceTime]) -> pl.DataFrame:
     wall = sum(totals.values())
     small = [name for name, ns in totals.items() if name.startswith(_IDLE) and 0 < ns < _SMALL * wall]
     if len(small) > 1:
-        totals = {**totals, f"{_IDLE}{len(small)} other causes": sum(totals.pop(name) for name in small)}
+        totals[f"{_IDLE}{len(small)} other causes"] = sum(totals.pop(name) for name in small)
     rows = []
     for name, ns in totals.items():
         if not ns:
@@ -256,8 +256,13 @@ def unit_of(longest_ns: float) -> tuple[str, float]:
     return "ns", 1.0
 
 
-def waterfall_chart(frame: pl.DataFrame) -> alt.LayerChart:
-    """Draw a waterfall; each bar has its length and share beside it, so that no colour has to be read."""
+def waterfall_chart(frame: pl.DataFrame, ink: str = INK) -> alt.LayerChart:
+    """Draw a waterfall; each bar has its length and share beside it, so that no colour has to be read.
+
+    Args:
+        frame: What to draw.
+        ink: Colour of text on the ground.
+    """
     import altair as alt
 
     unit, size = unit_of(float(frame["end_ns"].max() or 0))  # type: ignore[arg-type]
@@ -287,14 +292,16 @@ def waterfall_chart(frame: pl.DataFrame) -> alt.LayerChart:
         opacity=alt.Opacity(
             "segment:O",
             scale=alt.Scale(domain=[WORKS, WAITS], range=[1.0, 0.45]),
-            legend=alt.Legend(title=None, orient="top", direction="horizontal", symbolType="square"),
+            legend=alt.Legend(
+                title=None, orient="top", direction="horizontal", symbolType="square", symbolFillColor=ink
+            ),
         ),
         tooltip=tips,
     )
     last = drawn.group_by("row", maintain_order=True).last()
     labels = (
         alt.Chart(last)
-        .mark_text(align="left", dx=6, baseline="middle", fontSize=12)
+        .mark_text(align="left", dx=6, baseline="middle", fontSize=12, color=ink)
         .encode(x="end:Q", y=y, text="label:N", tooltip=tips)
     )
     return alt.layer(bars, labels).properties(height=32 * len(order) + 120)
@@ -315,7 +322,7 @@ def steps_chart(frame: pl.DataFrame) -> alt.Chart:
         alt.Chart(drawn)
         .mark_bar()
         .encode(
-            x=alt.X("order:O", title="step", axis=alt.Axis(labelOverlap=True)),
+            x=alt.X("order:O", title="step", axis=alt.Axis(labelOverlap=True, labelAngle=0)),
             y=alt.Y("wall:Q", title=unit, stack="zero"),
             color=alt.Color(
                 "row:N",

@@ -147,10 +147,10 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 def command(host: str, port: int) -> list[str]:
     """The command line of the server."""
-    spec = find_spec("traceview.dashboards")
+    spec = find_spec("traceview.dashboards.entry")
     assert spec is not None
     assert spec.submodule_search_locations
-    app = os.path.join(next(iter(spec.submodule_search_locations)), "app.py")
+    app = os.path.join(next(iter(spec.submodule_search_locations)), "script.py")
     settings = {**SETTINGS, "server.address": host, "server.port": str(port)}
     flags = [f"--{name}={value}" for name, value in settings.items()]
     return [sys.executable, "-m", "streamlit", "run", app, *flags]

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 LEAST_SHARE: Final = 0.5
 """What holds for less of the time is no habit of the program and is not written."""
 
-_MARGIN: Final = 0.02
+SHARE_MARGIN: Final = 0.02
 """Shares vary from run to run; this much less is asked than was observed."""
 
 _LIMIT_HINTS: Final = ("idle_share", "exposed_communication_share", "exposed_copy_share", "unidentified_share")
@@ -77,7 +77,7 @@ class _Draft:
         """State an expectation if it holds on the trace, with the share for which it is proven; say it otherwise."""
         scope = self.pieces.in_scope(wanted)
         least = least_share(split_scope(scope, wanted)) if wanted.demands and scope else 1.0
-        min_share = 1.0 if least == 1.0 else int((least - _MARGIN) * 100) / 100
+        min_share = 1.0 if least == 1.0 else int((least - SHARE_MARGIN) * 100) / 100
         expect = Expect(0, wanted, max(min_share, 0.01), min_count)
         judgement = judge_expect(expect, self.pieces)
         if judgement.verdict is not Verdict.PASS or least < LEAST_SHARE:

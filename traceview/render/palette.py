@@ -26,6 +26,12 @@ PARTS: Final = {
 }
 """Colours of the parts of a step, by :class:`traceview.accounting.Part`; every cause of idle time has that of idle."""
 
+INK: Final = "#31333F"
+"""Text on light ground."""
+
+INK_ON_DARK: Final = "#FAFAFA"
+"""Text on dark ground."""
+
 FAILED: Final = "#C5221F"
 """A verdict that failed."""
 

@@ -1,0 +1,125 @@
+"""Traces are read once each, known by content, kept a few at a time, and can be left."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+
+import pytest
+
+from traceview.dashboards import library as library_module
+from traceview.dashboards.library import Library, State, content_id
+from traceview.errors import UnreadableTraceError, UsageError
+
+
+@pytest.fixture
+def sample(repository):
+    return str(repository / "sample_traces" / "no-device-work.cuda-authored.json")
+
+
+def ready(job):
+    assert job.done.wait(60)
+    return job
+
+
+def test_a_trace_is_known_by_what_it_holds(sample, tmp_path):
+    copy = tmp_path / "other-name.json"
+    shutil.copyfile(sample, copy)
+    assert content_id([sample]) == content_id([str(copy)])
+    copy.write_text(copy.read_text().replace("4242", "4243"))
+    assert content_id([sample]) != content_id([str(copy)])
+
+
+def test_the_order_of_ranks_does_not_matter(repository):
+    ranks = [str(repository / "sample_traces" / "two-ranks" / f"rank{n}.cuda-authored.json") for n in (0, 1)]
+    assert content_id(ranks) == content_id(ranks[::-1])
+    assert content_id(ranks) != content_id(ranks[:1])
+
+
+def test_the_same_content_is_read_once(sample, tmp_path):
+    library = Library()
+    first = ready(library.open([sample]))
+    copy = tmp_path / "copy.json"
+    shutil.copyfile(sample, copy)
+    assert library.open([str(copy)]) is first
+    assert first.state is State.READY
+    assert first.opened.report.trace.format == "kineto"
+
+
+def test_the_one_not_used_for_longest_is_let_go_and_read_again(repository, sample):
+    library = Library(most=1)
+    first = ready(library.open([sample]))
+    other = ready(library.open([str(repository / "sample_traces" / "bad" / "healthy.json")]))
+    assert first.opened is None
+    assert other.opened is not None
+    again = ready(library.get(first.id))
+    assert again.opened is not None
+    assert other.opened is None
+
+
+def test_a_trace_whose_file_is_gone_is_forgotten(sample, tmp_path, repository):
+    copy = tmp_path / "copy.json"
+    shutil.copyfile(sample, copy)
+    library = Library(most=1)
+    job = ready(library.open([str(copy)]))
+    ready(library.open([str(repository / "sample_traces" / "bad" / "healthy.json")]))
+    copy.unlink()
+    assert library.get(job.id) is None
+    assert library.get("0" * 16) is None
+
+
+def test_what_is_no_trace_is_told_at_once(tmp_path):
+    path = tmp_path / "notes.txt"
+    path.write_text("nothing of the kind")
+    with pytest.raises(UnreadableTraceError, match=r"notes\.txt"):
+        Library().open([str(path)])
+    with pytest.raises(UsageError, match="missing"):
+        Library().open([str(tmp_path / "missing.json")])
+
+
+def test_a_defect_is_one_line_and_no_traceback(sample, monkeypatch):
+    def fail(timeline):
+        raise ValueError("first line\nsecond line")
+
+    monkeypatch.setattr("traceview.report.report", fail)
+    job = ready(Library().open([sample]))
+    assert job.state is State.FAILED
+    (line,) = job.error
+    assert line.startswith("defect in traceview (ValueError: first line); please report it")
+
+
+def test_reading_can_be_left(sample, monkeypatch):
+    reading, go_on = threading.Event(), threading.Event()
+    real = library_module._analyse
+
+    def slow(job):
+        reading.set()
+        assert go_on.wait(10)
+        real(job)
+
+    monkeypatch.setattr(library_module, "_analyse", slow)
+    library = Library()
+    job = library.open([sample])
+    assert reading.wait(10)
+    library.leave(job.id)
+    assert job.done.is_set()
+    assert job.state is State.LEFT
+    go_on.set()
+    monkeypatch.setattr(library_module, "_analyse", real)
+    again = ready(library.open([sample]))
+    assert again is not job
+    assert again.state is State.READY
+    assert job.opened is None
+
+
+def test_progress_is_told(sample, monkeypatch):
+    seen = []
+    real = library_module._analyse
+
+    def watched(job):
+        real(job)
+        seen.append((job.share, job.phase))
+
+    monkeypatch.setattr(library_module, "_analyse", watched)
+    ready(Library().open([sample]))
+    assert seen == [(1.0, "Judging what ran")]

@@ -1,0 +1,101 @@
+"""Ways to open a trace, and what is said when it is none."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+from traceview.dashboards import samples, state, uploads
+
+
+@pytest.fixture(autouse=True)
+def root(tmp_path, monkeypatch):
+    folder = tmp_path / "uploads"
+    folder.mkdir()
+    monkeypatch.setenv(uploads.FOLDER_VARIABLE, str(folder))
+    return folder
+
+
+def test_every_sample_is_there(repository):
+    folder = samples.sample_folder()
+    assert folder is not None
+    for sample in samples.SAMPLES:
+        for path in samples.sample_paths(sample, folder):
+            assert os.path.isfile(path)
+        assert sample.kind in samples.KINDS
+        # Authored samples say so in their names.
+        assert all(("authored" in file) == (sample.kind == "authored") for file in sample.files)
+
+
+def test_a_sample_is_one_click_away(show):
+    shown = show("open")
+    shown.test.button(key="sample-0").click().run()
+    assert not shown.test.exception
+    assert any("math" in text for text in shown.texts)
+    assert shown.test.query_params["trace"] == state.library().jobs[0].id
+
+
+def test_a_dropped_file_is_written_to_disk_and_answered(show, repository, root):
+    sample = repository / "sample_traces" / "mixed-backends.cuda-authored.json"
+    shown = show("open")
+    shown.test.file_uploader[0].upload("mine.json", sample.read_bytes()).run()
+    assert not shown.test.exception
+    assert "mine.json   ·" in shown.words
+    (written,) = root.rglob("*.json")
+    assert written.read_bytes() == sample.read_bytes()
+
+
+def test_a_dropped_file_that_is_no_trace_is_told_and_not_kept(show, root):
+    shown = show("open")
+    shown.test.file_uploader[0].upload("notes.txt", b"nothing of the kind").run()
+    assert not shown.test.exception
+    assert shown.texts[0].startswith("notes.txt: ")
+    assert "**This could not be done**" in shown.words
+    assert list(root.iterdir()) == []
+
+
+def test_a_path_is_opened(show, repository):
+    shown = show("open")
+    shown.test.text_input(key="path").input(str(repository / "sample_traces" / "rocm.hip-authored.json"))
+    shown.test.button[0].click().run()
+    assert "rocm.hip-authored.json   ·" in shown.words
+
+
+def test_a_path_that_is_not_there_is_told(show, tmp_path):
+    shown = show("open")
+    shown.test.text_input(key="path").input(str(tmp_path / "missing.json"))
+    shown.test.button[0].click().run()
+    assert "missing.json" in shown.texts[0]
+
+
+def test_traces_of_the_command_line_are_opened_once(show, repository, monkeypatch):
+    path = str(repository / "sample_traces" / "graph-replay.cuda-authored.json")
+    monkeypatch.setenv(state.TRACES_VARIABLE, json.dumps([path]))
+    shown = show("open")
+    assert "graph-replay.cuda-authored.json   ·" in shown.words
+
+
+def test_what_is_open_is_listed(show, as_open):
+    as_open("cuda")
+    assert ":material/check_circle: ready" in show("open").marked
+
+
+def test_content_on_disk_leaves_memory(monkeypatch):
+    removed = []
+
+    class Manager:
+        def remove_file(self, session_id, file_id):
+            removed.append((session_id, file_id))
+
+    class Context:
+        session_id = "s"
+        uploaded_file_mgr = Manager()
+
+    class File:
+        file_id = "f"
+
+    monkeypatch.setattr(state, "get_script_run_ctx", Context)
+    state.drop_from_memory([File()])
+    assert removed == [("s", "f")]

@@ -1,0 +1,61 @@
+"""Uploads go to disk, stay in their folder, and go when the session ends."""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+
+import pytest
+
+from traceview.dashboards import uploads as module
+from traceview.dashboards.uploads import Uploads, safe_parts
+
+
+@pytest.fixture(autouse=True)
+def root(tmp_path, monkeypatch):
+    monkeypatch.setenv(module.FOLDER_VARIABLE, str(tmp_path))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("trace.json.gz", ["trace.json.gz"]),
+        ("run/rank0.json", ["run", "rank0.json"]),
+        ("../../etc/passwd", ["etc", "passwd"]),
+        ("/etc/passwd", ["etc", "passwd"]),
+        ("..\\..\\x.json", ["x.json"]),
+        (".hidden", ["hidden"]),
+        ("<b>*.json", ["_b__.json"]),
+        ("..", ["trace"]),
+        ("", ["trace"]),
+        ("a" * 300 + ".json", ["a" * 115 + ".json"]),
+    ],
+)
+def test_a_name_cannot_lead_out_of_its_folder(name, parts):
+    assert safe_parts(name) == parts
+
+
+def test_files_of_one_name_are_all_kept(root):
+    folder, paths = Uploads().write([("t.json", io.BytesIO(b"one")), ("t.json", io.BytesIO(b"two"))])
+    assert [Path(path).read_bytes() for path in paths] == [b"one", b"two"]
+    assert all(path.startswith(folder + os.sep) for path in paths)
+    assert folder.startswith(str(root))
+
+
+def test_the_same_content_twice_keeps_one_folder(root):
+    uploads = Uploads()
+    first, _ = uploads.write([("t.json", io.BytesIO(b"x"))])
+    uploads.keep("id", first)
+    second, _ = uploads.write([("t.json", io.BytesIO(b"x"))])
+    uploads.keep("id", second)
+    assert os.listdir(root) == [os.path.basename(first)]
+
+
+def test_all_go_when_the_session_ends(root):
+    uploads = Uploads()
+    folder, _ = uploads.write([("t.json", io.BytesIO(b"x"))])
+    uploads.keep("id", folder)
+    uploads.clear()
+    assert os.listdir(root) == []
