@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from traceview.dashboards.timeline.payload import Flag
 
 _HERE: Final = Path(__file__).parent
-_MODULES: Final = ("core.js", "paint.js", "timeline.js")
+_MODULES: Final = ("core.js", "paint.js", "navigate.js", "timeline.js")
 _IMPORT: Final = re.compile(r'^import \{[^}]*\} from "\./\w+\.js";$', re.MULTILINE)
 _EXPORT: Final = re.compile(r"^export (?!default)", re.MULTILINE)
 

@@ -152,8 +152,9 @@ export class Painter {
       const lane = flag.device === null || flag.device === undefined ? null : flag.device;
       ctx.fillStyle = this.theme.text;
       if (x1 - x0 > 3) {
+        // Only a gap is shaded: over a finding lies work, whose colours would change.
         ctx.globalAlpha = 0.09;
-        for (const item of this.plan.items) {
+        for (const item of flag.kind === "gap" ? this.plan.items : []) {
           if (item.type !== "lane" || (lane !== null && this.data.lanes[item.index].device !== lane)) continue;
           ctx.fillRect(x0, TOP + item.y - this.scroll, x1 - x0, item.h - 1);
         }

@@ -41,7 +41,8 @@ def pytest_collection_modifyitems(items):
         why = f"{' and '.join(missing)} not installed: pip install -e '.[browser]'"
     elif chromium() is None:
         why = "no Chromium on the PATH: install the Debian package chromium"
-    if why:
+    # `make test` sets this after it has installed everything: then a missing piece fails, and is no green run.
+    if why and not os.environ.get("TRACEVIEW_BROWSER"):
         for item in items:
             if HERE in item.path.parents:
                 item.add_marker(pytest.mark.skip(reason=why))

@@ -78,8 +78,10 @@ def test_a_row_of_the_dispatch_table_shows_its_evidence(page, dashboard, wait):
     page.wait_for_url(re.compile(r"[?&]row=\d"))
     wait()
     after = page.locator("[data-testid=stMain]").inner_text()
-    assert after != before
-    assert "Evidence" in after or "evidence" in after
+    said = "attention: mem-efficient (pytorch): 2 calls of aten::scaled_dot_product_attention"
+    assert said not in before
+    assert said in after
+    assert "flash by F1: query, key and value are float32." in after
 
 
 def test_two_traces_are_compared(page, dashboard, wait):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 FOLDER = Path(__file__).resolve().parents[3] / "dashboards" / "timeline"
-SCRIPTS = ("core.js", "paint.js", "timeline.js")
+SCRIPTS = ("core.js", "paint.js", "navigate.js", "timeline.js")
 
 # Everything that turns text into elements or code.
 MARKUP = re.compile(
