@@ -15,17 +15,18 @@ DEMO_TRACE ?= sample_traces/flash-requested-math-ran.cuda-authored.json.gz
 # One process a core; `make test PYTEST_ARGS=` runs the tests one after the other.
 PYTEST_ARGS ?= -n auto
 
-.PHONY: help demo test live lint format docs bench samples clean
+.PHONY: help demo test live browser lint format docs bench screenshots samples clean
 
 help: ## List the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
 
 demo: $(VENV)/.core ## Ask a bundled trace which attention kernel ran, why, and what the fix changed
 	@BIN=$(BIN) tools/demo.sh $(DEMO_TRACE)
 
-test: lint live ## Everything that CI checks: lint, types, import contracts, docs, tests
+test: lint live browser ## Everything that CI checks: lint, types, import contracts, docs, tests
 	$(BIN)/python docs/generate.py --check
-	TRACEVIEW_LIVE=$$(cat $(VENV)/.live) $(BIN)/python -m pytest $(PYTEST_ARGS)
+	TRACEVIEW_LIVE=$$(cat $(VENV)/.live) TRACEVIEW_BROWSER=$$(cat $(VENV)/.browser) \
+		$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 # Where PyTorch and JAX cannot be installed, everything else is tested all the same; the next run tries again.
 live: $(VENV)/.dev ## Install PyTorch and JAX for the tests that record with them
@@ -34,6 +35,10 @@ live: $(VENV)/.dev ## Install PyTorch and JAX for the tests that record with the
 		echo "PyTorch and JAX could not be installed, pip said why above: the tests that record with them will be" \
 			"skipped. PyPI's PyTorch for Linux is built for CUDA and large; to take the small CPU build:" \
 			"PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu make test" >&2; fi; fi
+
+# Where they cannot be installed, the script says so, the tests in a browser are skipped, and the next run tries again.
+browser: $(VENV)/.dev ## Install the dashboard and a Chromium for the tests in a browser
+	@VENV=$(VENV) PIP="$(PIP)" tools/browser.sh
 
 lint: $(VENV)/.dev ## Ruff, mypy and the import contracts
 	$(BIN)/ruff check .
@@ -49,6 +54,9 @@ docs: $(VENV)/.dev ## Write the generated pages anew
 
 bench: $(VENV)/.dev ## Measure reading speed and memory
 	$(BIN)/python benchmarks/load.py
+
+screenshots: browser ## Take the pictures of the dashboard in docs/images anew
+	$(BIN)/python tools/screenshots.py
 
 samples: $(VENV)-samples/.torch ## Record and author the sample traces anew (installs PyTorch and JAX apart)
 	$(VENV)-samples/bin/python sample_traces/make.py --record

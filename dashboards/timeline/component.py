@@ -1,0 +1,71 @@
+"""The timeline as a Streamlit component: one ES module and one style sheet, served by the app itself."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import streamlit as st
+
+from traceview.dashboards.timeline.payload import Selection, payload, selection
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import polars as pl
+
+    from traceview.dashboards.timeline.lanes import Drawing
+    from traceview.dashboards.timeline.payload import Flag
+
+_HERE: Final = Path(__file__).parent
+_MODULES: Final = ("core.js", "paint.js", "navigate.js", "timeline.js")
+_IMPORT: Final = re.compile(r'^import \{[^}]*\} from "\./\w+\.js";$', re.MULTILINE)
+_EXPORT: Final = re.compile(r"^export (?!default)", re.MULTILINE)
+
+
+def script() -> str:
+    """The modules as one: a component is one script, and cannot import a neighbour by its path."""
+    parts = [(_HERE / name).read_text(encoding="utf-8") for name in _MODULES]
+    return "\n".join(_EXPORT.sub("", _IMPORT.sub("", part)) for part in parts)
+
+
+_mount: Final = st.components.v2.component(
+    "traceview_timeline", css=(_HERE / "timeline.css").read_text(encoding="utf-8"), js=script()
+)
+
+
+def timeline_view(
+    drawing: Drawing,
+    *,
+    trace: str,
+    key: str,
+    colours: Mapping[str, str] | None = None,
+    flags: Sequence[Flag] = (),
+    shown: Selection | None = None,
+    cells: tuple[pl.DataFrame, pl.DataFrame, str] | None = None,
+    matches: tuple[str, int, Sequence[int]] | None = None,
+) -> Selection:
+    """Show a timeline. Arguments are those of :func:`traceview.dashboards.timeline.payload.payload`.
+
+    Args:
+        drawing: What there is.
+        trace: Names the trace.
+        key: Names this timeline among the elements of the app.
+        colours: Colours that stages have elsewhere.
+        flags: Stretches to mark.
+        shown: What to show and select at first.
+        cells: Merged events instead of all of them.
+        matches: What a search found, for merged events.
+
+    Returns:
+        What it shows now, and what is selected: reported once it has been still for a moment.
+    """
+    first = shown or Selection(0, max(drawing.end_ns, 1))
+    data = payload(drawing, trace=trace, colours=colours, flags=flags, shown=first, cells=cells, matches=matches)
+    result: Any = _mount(key=key, data=data, height="content", on_view_change=_nothing)
+    return selection(result.get("view"), drawing, trace) or first
+
+
+def _nothing() -> None:
+    """A state is reported only if something listens for it."""

@@ -1,0 +1,194 @@
+"""A browser that looks at a dashboard that was really started. It may talk to that dashboard and to nothing else."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import sysconfig
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+HERE = Path(__file__).resolve().parent
+ARTEFACTS = HERE / "artefacts"
+SAMPLES = HERE.parents[1] / "sample_traces"
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
+
+# Where an app of several pages is reloaded, Streamlit looks for its server below the page's own address first.
+_PROBE = re.compile(r"/\w+/_stcore/(health|host-config)$")
+
+
+def chromium() -> str | None:
+    """The browser of the system; Playwright's own would have to be downloaded."""
+    return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+
+def pytest_collection_modifyitems(items):
+    missing = [name for name in ("playwright", "streamlit") if importlib.util.find_spec(name) is None]
+    why = None
+    if missing:
+        why = f"{' and '.join(missing)} not installed: pip install -e '.[browser]'"
+    elif chromium() is None:
+        why = "no Chromium on the PATH: install the Debian package chromium"
+    # `make test` sets this after it has installed everything: then a missing piece fails, and is no green run.
+    if why and not os.environ.get("TRACEVIEW_BROWSER"):
+        for item in items:
+            if HERE in item.path.parents:
+                item.add_marker(pytest.mark.skip(reason=why))
+
+
+def free_port() -> int:
+    with socket.socket() as trial:
+        trial.bind(("127.0.0.1", 0))
+        return int(trial.getsockname()[1])
+
+
+@contextmanager
+def running(command: list[str], address: str, environment: dict[str, str] | None = None) -> Iterator[str]:
+    """Start a dashboard and wait until it answers."""
+    import time
+    import urllib.request
+
+    process = subprocess.Popen(
+        command, env={**os.environ, **(environment or {})}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        for _ in range(600):
+            assert process.poll() is None, process.stdout.read() if process.stdout else ""
+            try:
+                opener.open(f"{address}/_stcore/health", timeout=1)
+                break
+            except OSError:
+                time.sleep(0.1)
+        else:
+            pytest.fail("the dashboard did not answer within a minute")
+        yield address
+    finally:
+        process.send_signal(signal.SIGINT)
+        try:
+            process.communicate(timeout=20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+
+
+@pytest.fixture(scope="session")
+def dashboard() -> Iterator[str]:
+    """The address of a dashboard as a user starts it."""
+    port = free_port()
+    program = Path(sysconfig.get_path("scripts")) / "traceview"
+    command = [str(program), "dashboard", "--no-browser", "--port", str(port)]
+    with running(command, f"http://127.0.0.1:{port}") as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def merging_dashboard() -> Iterator[str]:
+    """The address of a dashboard that merges on the server what is more than a few hundred events."""
+    from traceview.cli.dashboard import command
+
+    port = free_port()
+    arguments = [
+        str(HERE / "merging_app.py") if part.endswith("app.py") else part for part in command("127.0.0.1", port)
+    ]
+    assert str(HERE / "merging_app.py") in arguments
+    assert arguments[0] == sys.executable
+    with running(arguments, f"http://127.0.0.1:{port}") as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def browser():
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        made = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
+        yield made
+        made.close()
+
+
+def settled(page) -> None:
+    """Wait until the server has nothing more to say."""
+    if page.url != "about:blank":
+        page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for()
+
+
+def picture(page, name: str) -> None:
+    """Keep how the page looks."""
+    ARTEFACTS.mkdir(exist_ok=True)
+    settled(page)
+    page.screenshot(path=ARTEFACTS / f"{re.sub(r'[^a-zA-Z0-9_.-]+', '-', name).strip('-')}.png")
+
+
+class Watch:
+    """What a page must not do: fail in the console, or ask anything of another host."""
+
+    def __init__(self, context) -> None:
+        self.errors: list[str] = []
+        self.requests: list[str] = []
+        self.left: list[str] = []
+        self.sockets: list[str] = []
+        context.route("**/*", self._route)
+        context.on("console", self._console)
+        context.on("weberror", lambda error: self.errors.append(f"page error: {error.error}"))
+        context.on("page", lambda page: page.on("websocket", lambda socket: self.sockets.append(socket.url)))
+
+    def _route(self, route) -> None:
+        url = route.request.url
+        self.requests.append(url)
+        if re.match(r"(https?://127\.0\.0\.1[:/]|blob:|data:)", url):
+            route.continue_()
+        else:
+            self.left.append(url)
+            route.abort()
+
+    def _console(self, message) -> None:
+        if message.type == "error" and not _PROBE.search(message.location.get("url", "")):
+            self.errors.append(f"{message.text} ({message.location.get('url', '')})")
+
+
+@pytest.fixture
+def scheme() -> str:
+    return "light"
+
+
+@pytest.fixture
+def keep(page, request):
+    """Keep how the page looks in the middle of a test."""
+    return lambda name: picture(page, f"{request.node.name}-{name}")
+
+
+@pytest.fixture
+def wait(page):
+    """Wait until the server has nothing more to say."""
+    return lambda: settled(page)
+
+
+@pytest.fixture
+def page(browser, scheme, request):
+    """A page of 1280 by 800; how it looked at the end of the test is kept."""
+    context = browser.new_context(viewport={"width": 1280, "height": 800}, color_scheme=scheme, reduced_motion="reduce")
+    watch = Watch(context)
+    made = context.new_page()
+    made.set_default_timeout(20_000)
+    yield made
+    picture(made, request.node.name)
+    failures = made.locator("[data-testid=stException]").count()
+    context.close()
+    assert failures == 0, "the page shows an error of Streamlit"
+    assert watch.errors == []
+    assert watch.left == []
+    assert all(url.startswith("ws://127.0.0.1:") for url in watch.sockets)
+    assert watch.requests or made.url == "about:blank", "nothing was recorded, so nothing was checked"

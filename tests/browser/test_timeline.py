@@ -1,0 +1,175 @@
+"""The timeline in a browser: keys and mouse, the address, what is told below it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import polars as pl
+import pytest
+
+from traceview import load
+
+SAMPLES = Path(__file__).resolve().parents[2] / "sample_traces"
+MATH = SAMPLES / "flash-requested-math-ran.cuda-authored.json.gz"
+CANVAS = "canvas[aria-roledescription=timeline][data-draws]"
+GUTTER, TOP = 216, 40
+
+
+@pytest.fixture(scope="session")
+def link(dashboard, browser):
+    """The address of the timeline of a sample that is open; given by its path, it stays when the session ends."""
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(dashboard)
+    page.get_by_label("File, folder or pattern on this machine, of any size").fill(str(MATH))
+    page.get_by_role("button", name="Open", exact=True).click()
+    page.locator("[class*=st-key-headline]").first.wait_for()
+    trace = address(page)["trace"]
+    context.close()
+    return f"{dashboard}/timeline?trace={trace}"
+
+
+def opened(page, link):
+    page.goto(link)
+    canvas = page.locator(CANVAS)
+    canvas.wait_for()
+    return canvas
+
+
+def shown(canvas):
+    low, high = canvas.get_attribute("data-view").split("-")
+    return int(low), int(high)
+
+
+def address(page):
+    return {key: values[0] for key, values in parse_qs(urlsplit(page.url).query).items()}
+
+
+def told(page, **wanted):
+    """Wait until the address says so."""
+    for name, value in wanted.items():
+        page.wait_for_url(re.compile(rf"[?&]{name}={re.escape(str(value))}(&|$)"))
+
+
+def test_keys_zoom_and_a_reload_shows_the_same(page, link, keep):
+    canvas = opened(page, link)
+    whole = shown(canvas)
+    canvas.focus()
+    for key in ("w", "w", "w", "d"):
+        page.keyboard.press(key)
+    page.wait_for_timeout(400)
+    near = shown(canvas)
+    assert (near[1] - near[0]) / (whole[1] - whole[0]) == pytest.approx(1.5**-3, rel=0.01)
+    told(page, t0=near[0], t1=near[1])
+    page.reload()
+    canvas.wait_for()
+    assert shown(canvas) == near
+    keep("after-reload")
+    canvas.focus()
+    page.keyboard.press("f")
+    page.wait_for_timeout(100)
+    assert shown(canvas) == whole
+    # The wheel is the page's own until the timeline has the focus; then it zooms where the pointer is.
+    box = canvas.bounding_box()
+    page.mouse.move(box["x"] + GUTTER + 10, box["y"] + 100)
+    page.mouse.wheel(0, -300)
+    page.wait_for_timeout(200)
+    assert shown(canvas)[1] - shown(canvas)[0] < 0.7 * (whole[1] - whole[0])
+    assert float(canvas.get_attribute("data-draw-ms")) < 500
+
+
+def test_search_finds_in_the_whole_trace_and_selects(page, link, wait):
+    canvas = opened(page, link)
+    canvas.focus()
+    page.keyboard.press("/")
+    search = page.get_by_role("searchbox", name="Search all events by name")
+    search.fill("softmax")
+    page.get_by_text(re.compile(r"^\d+ matches$")).wait_for()
+    search.press("Enter")
+    told(page, q="softmax")
+    page.wait_for_url(re.compile(r"event=\d+"))
+    first = address(page)["event"]
+    page.get_by_role("heading", name="Selected event").wait_for()
+    page.get_by_text(re.compile(r"\d+ events with “softmax” in the name")).wait_for()
+    wait()
+    search.press("Enter")
+    page.wait_for_url(re.compile(rf"event=(?!{first}\b)\d+"))
+    assert int(address(page)["event"]) > int(first)
+    canvas.focus()
+    page.keyboard.press("Escape")
+    page.wait_for_url(re.compile(r"^(?!.*event=)"))
+
+
+def test_a_dragged_area_is_told_in_numbers_and_measured(page, link, wait, keep):
+    canvas = opened(page, link)
+    box = canvas.bounding_box()
+    width = box["width"] - GUTTER
+    left, right = box["x"] + GUTTER + width * 0.25, box["x"] + GUTTER + width * 0.75
+    page.mouse.move(left, box["y"] + TOP + 26)
+    page.mouse.down()
+    page.mouse.move(right, box["y"] + TOP + 60, steps=3)
+    page.mouse.up()
+    page.get_by_role("heading", name="Selected area").wait_for()
+    wait()
+    now = address(page)
+    low, high = shown(canvas)
+    assert int(now["a1"]) - int(now["a0"]) == pytest.approx((high - low) / 2, rel=0.02)
+    assert "p0d0s7" in now["lanes"].split(",")
+    assert page.get_by_text(re.compile(r"events? in [\d.]+ ms; GPU 0 busy [\d.]+ ms \([\d.]+ %\)")).count() == 1
+    page.keyboard.press("m")
+    keep("measured")
+
+
+def test_a_kernel_shows_what_launched_it_and_a_launch_its_kernel(page, link, wait):
+    events = load(str(MATH)).events
+    kernel = events.filter((pl.col("kind") == "kernel") & pl.col("launch_id").is_not_null()).row(5, named=True)
+    for event in (kernel["id"], kernel["launch_id"]):
+        canvas = opened(page, f"{link}&event={event}")
+        page.wait_for_function("c => c.dataset.flows === '1'", arg=canvas.element_handle())
+        page.get_by_role("heading", name="Selected event").wait_for()
+    page.get_by_text("It launched 1 piece of device work.").wait_for()
+    canvas.focus()
+    page.keyboard.press("Escape")
+    page.wait_for_function("c => c.dataset.flows === '0'", arg=canvas.element_handle())
+    page.keyboard.press("?")
+    page.get_by_role("dialog", name="Keys and mouse").wait_for()
+    page.keyboard.press("Enter")
+    page.get_by_role("dialog", name="Keys and mouse").wait_for(state="hidden")
+
+
+def test_an_address_may_name_an_event_alone(page, link):
+    page.goto(f"{link}&event=40")
+    canvas = page.locator(CANVAS)
+    canvas.wait_for()
+    page.wait_for_function("c => c.dataset.chosen === '40'", arg=canvas.element_handle())
+    low, high = shown(canvas)
+    assert high - low < 10**7
+
+
+def test_what_is_too_much_for_a_browser_is_merged_by_the_server(page, merging_dashboard, wait):
+    page.goto(merging_dashboard)
+    page.locator("input[type=file]").first.set_input_files(str(MATH))
+    page.locator("[class*=st-key-headline]").first.wait_for()
+    page.get_by_role("link", name="Timeline", exact=True).first.click()
+    canvas = page.locator(CANVAS)
+    canvas.wait_for()
+    page.get_by_text("short ones are merged, with their number kept").wait_for()
+    whole = shown(canvas)
+    box = canvas.bounding_box()
+    page.mouse.move(box["x"] + GUTTER + (box["width"] - GUTTER) / 2, box["y"] + 70)
+    canvas.focus()
+    for _ in range(6):
+        page.keyboard.press("w")
+    page.wait_for_timeout(400)
+    near = shown(canvas)
+    assert near[1] - near[0] < (whole[1] - whole[0]) / 9
+    told(page, t0=near[0], t1=near[1])
+    wait()
+    search = page.get_by_role("searchbox", name="Search all events by name")
+    search.fill("softmax")
+    page.get_by_text(re.compile(r"^\d+ matches$")).wait_for()
+    search.press("Enter")
+    page.wait_for_timeout(400)
+    assert shown(canvas) != near
