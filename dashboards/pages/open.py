@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 import streamlit as st
 
+from traceview import samples
 from traceview.dashboards import state, ui
 from traceview.dashboards.library import State
-from traceview.dashboards.samples import KINDS, SAMPLES, sample_folder, sample_paths
 from traceview.dashboards.uploads import MOST_UPLOAD_MB
 from traceview.errors import TraceviewError
 
@@ -22,6 +22,15 @@ if TYPE_CHECKING:
 
 _PROBLEM: Final = "problem"
 """Key in the session of what went wrong last."""
+
+_KINDS: Final = {
+    True: "Authored: written by a program, with chosen times. They show what traceview says, not how fast anything is.",
+    False: "Recorded: real recordings, made on a CPU.",
+}
+"""What is said of samples that were authored, and of those that were not."""
+
+_SAMPLES_HEIGHT: Final = 260
+"""Of the list of each kind, in pixels: both fit beside the drop zone, and the rest scrolls."""
 
 _STATES: Final = {
     State.WORKING: ":material/hourglass_top: being read",
@@ -101,15 +110,19 @@ def _path() -> None:
 
 def _samples() -> None:
     st.markdown("#### Or take a sample")
-    folder = sample_folder()
-    if folder is None:
-        st.caption("The samples are not installed; they are in the folder sample_traces of the repository.")
+    try:
+        found = samples.catalogue()
+    except TraceviewError as error:
+        st.caption(error.why)
         return
-    for kind, words in KINDS.items():
+    for authored, words in _KINDS.items():
         st.caption(words)
-        for at, sample in enumerate(SAMPLES):
-            if sample.kind == kind and st.button(sample.title, key=f"sample-{at}", width="stretch"):
-                _open(sample_paths(sample, folder), title=sample.title)
+        with st.container(height=_SAMPLES_HEIGHT, border=False):
+            for sample in found:
+                if sample.authored == authored and st.button(
+                    f"{sample.title} ({sample.device})", key=f"sample-{sample.name}", help=sample.story, width="stretch"
+                ):
+                    _open([str(path) for path in sample.paths], title=sample.title)
 
 
 def _known() -> None:
