@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from traceview.timeline import Timeline
 
 KEYS: Final = ("op_name", "tf_op")
-"""Arguments that hold the path of scopes."""
+"""Arguments that hold the path of scopes, best first: the program says more than the event, where it is recorded."""
 
 _TRANSPARENT: Final = re.compile(
     r"^(?:jit|pjit|xmap|pmap|vmap|remat|checkpoint|shard_map|custom_jvp|custom_vjp|core_call|xla_call)\(.*\)$"
@@ -39,10 +39,12 @@ _MOST_DEPTH: Final = 8
 def find(timeline: Timeline, patterns: Sequence[StagePattern] = ()) -> pl.DataFrame:
     """Device rows whose scope is recorded: ``id``, ``stage``, and ``by_user`` where a pattern of the user named it."""
     empty = pl.DataFrame(schema={"id": pl.UInt32, "stage": pl.String, "by_user": pl.Boolean})
-    key = next((key for key in KEYS if key in timeline.details), None)
-    if key is None or timeline.details[key].schema["value"] != pl.Categorical:
-        return empty
-    scoped = timeline.details[key].with_columns(pl.col("value").cast(pl.String))
+    scoped = pl.DataFrame(schema={"id": pl.UInt32, "value": pl.String})
+    for key in KEYS:
+        detail = timeline.details.get(key)
+        if detail is not None and detail.schema["value"] == pl.Categorical:
+            more = detail.select("id", "value").join(scoped, on="id", how="anti")
+            scoped = pl.concat([scoped, more.with_columns(pl.col("value").cast(pl.String))])
     rows = timeline.events.filter(pl.col("device").is_not_null()).select("id", "dur_ns").join(scoped, on="id")
     if not rows.height:
         return empty
@@ -50,7 +52,7 @@ def find(timeline: Timeline, patterns: Sequence[StagePattern] = ()) -> pl.DataFr
     paths = {value: scope_path(_text(value)) for value in weights["value"].to_list()}
     stages = _cut(paths, weights)
     by_user = {value: _by_pattern(_text(value), patterns) for value in paths}
-    told = pl.DataFrame(
+    found = pl.DataFrame(
         {
             "value": list(paths),
             "stage": [by_user[value] or stages[paths[value]] for value in paths],
@@ -59,7 +61,7 @@ def find(timeline: Timeline, patterns: Sequence[StagePattern] = ()) -> pl.DataFr
         schema={"value": pl.String, "stage": pl.String, "by_user": pl.Boolean},
     )
     return (
-        rows.join(told, on="value", how="left").filter(pl.col("stage").is_not_null()).select("id", "stage", "by_user")
+        rows.join(found, on="value", how="left").filter(pl.col("stage").is_not_null()).select("id", "stage", "by_user")
     )
 
 
