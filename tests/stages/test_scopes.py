@@ -57,6 +57,16 @@ def test_scopes_are_cut_where_the_program_splits():
     assert [source.value for source in staging.sources] == ["XLA scope"]
 
 
+def test_ops_whose_program_is_not_recorded_keep_the_scope_of_their_events():
+    """A profile can hold some of its programs; XProf writes ``tf_op`` on every op of a TPU."""
+    rows = [("a", "jit(f)/Model/encoder/dot_general", 3), ("b", "jit(g)/Model/decoder/dot_general", 9)]
+    built = scoped(*rows)
+    (name,) = built.details.values()
+    parts = {"op_name": name.head(1), "tf_op": name.with_columns(pl.col("value").cast(pl.String).cast(pl.Categorical))}
+    found, _ = stages(replace(built, details=parts))
+    assert found == {"a": "Model/encoder", "b": "Model/decoder"}
+
+
 def test_a_pattern_sees_the_whole_scope():
     found, staging = stages(
         scoped(("a", "jit(f)/Model/enc/mlp/dot", 3), ("b", "jit(f)/Model/dec/attn/dot", 3)), ["attention=attn"]

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import traceview
-from sample_traces import make_xprof, samples_tpu
+from sample_traces import make_jax_cpu, make_xprof, samples_tpu
 from traceview import recompiles
 from traceview.busy import busy
 from traceview.gate import check
@@ -93,6 +93,13 @@ def test_steps_attention_recompiles_and_copies(sample):
         for start, step in zip(starts, steps, strict=True)
     ]
     assert set(per_step) == {truth["transfers_per_step"]}
+
+
+@pytest.mark.parametrize("recording", make_jax_cpu.RECORDINGS, ids=lambda recording: recording.name)
+def test_notes_of_recordings_are_what_their_program_writes(recording):
+    truth = TRUTHS[recording.name]
+    assert (FOLDER / f"{recording.name}.md").read_text() == make_jax_cpu.note(recording, truth)
+    assert {key: truth[key] for key in recording.planted} == recording.planted
 
 
 def test_explain_speaks_of_xla(capsys):

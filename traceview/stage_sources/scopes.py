@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from traceview.timeline import Timeline
 
 KEYS: Final = ("op_name", "tf_op")
-"""Arguments that hold the path of scopes."""
+"""Arguments that hold the path of scopes, best first: the program says more than the event, where it is recorded."""
 
 _TRANSPARENT: Final = re.compile(
     r"^(?:jit|pjit|xmap|pmap|vmap|remat|checkpoint|shard_map|custom_jvp|custom_vjp|core_call|xla_call)\(.*\)$"
@@ -44,10 +44,12 @@ def find(timeline: Timeline, patterns: Sequence[StagePattern] = ()) -> pl.DataFr
     ``by_user``: by a pattern; ``marked``: by marks in the program, which lie inside the stage of the launch.
     """
     empty = pl.DataFrame(schema=_FOUND)
-    key = next((key for key in KEYS if key in timeline.details), None)
-    if key is None or timeline.details[key].schema["value"] != pl.Categorical:
-        return empty
-    scoped = timeline.details[key].with_columns(pl.col("value").cast(pl.String))
+    scoped = pl.DataFrame(schema={"id": pl.UInt32, "value": pl.String})
+    for key in KEYS:
+        detail = timeline.details.get(key)
+        if detail is not None and detail.schema["value"] == pl.Categorical:
+            more = detail.select("id", "value").join(scoped, on="id", how="anti")
+            scoped = pl.concat([scoped, more.with_columns(pl.col("value").cast(pl.String))])
     rows = timeline.events.filter(pl.col("device").is_not_null()).select("id", "dur_ns").join(scoped, on="id")
     if not rows.height:
         return empty
@@ -57,7 +59,7 @@ def find(timeline: Timeline, patterns: Sequence[StagePattern] = ()) -> pl.DataFr
     # A program with marks is split by those alone: other scopes are inside or beside what its author named.
     stages = {path: _marked(path) for path in paths.values()} if any(marks.values()) else _cut(paths, weights)
     by_user = {value: _by_pattern(_text(value), patterns) for value in paths}
-    told = pl.DataFrame(
+    found = pl.DataFrame(
         {
             "value": list(paths),
             "stage": [by_user[value] or stages[paths[value]] for value in paths],
