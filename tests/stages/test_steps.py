@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 from authored_timeline import host, kernel, launch, op, timeline
-from traceview.step_marks import StepSource
 from traceview.steady_state import find_steady_state
+from traceview.step_marks import StepSource
 from traceview.steps import STEPS, find_steps, step_times
 
 
