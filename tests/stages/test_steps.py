@@ -200,6 +200,9 @@ def test_a_second_compilation_ends_the_warm_up():
     compiled = [host("compile", "compile_inner", 10, 60), host("compile", "compile_inner", 110, 190)]
     steps = steps_of([100, 100, 20, 20, 20, 20, 20], *compiled)
     assert steps["warmup"].to_list() == [True, *[False] * 6]
+    # Nor is the step between them warm-up because the recompilation makes it look short.
+    late = [host("compile", "compile_inner", 10, 60), host("compile", "compile_inner", 320, 380)]
+    assert steps_of([300, 10, 100, 20], *late)["warmup"].to_list() == [True, False, False, False]
     captured = [host("compile", "compile_inner", 10, 60), host("api", "cudaStreamEndCapture", 110, 190)]
     assert steps_of([100] * 6, *captured)["warmup"].to_list() == [True, True, *[False] * 4]
 
