@@ -237,8 +237,8 @@ def _agreeing(own: pl.DataFrame, key: list[str]) -> pl.DataFrame:
     # As many on each rank, else the n-th of one is not the n-th of another.
     unit = pl.col("step") if "step" in key else pl.lit(0)
     if key != ["seq"]:
-        counts = rows.group_by("device", unit.alias("unit")).len().group_by("unit")
-        counts = counts.agg(devices=pl.len(), counts=pl.col("len").n_unique())
+        each = rows.group_by("device", unit.alias("unit")).len()
+        counts = each.group_by("unit").agg(devices=pl.len(), counts=pl.col("len").n_unique())
         whole = counts.filter((pl.col("devices") == ranks) & (pl.col("counts") == 1))["unit"]
         rows = rows.filter(unit.cast(whole.dtype).is_in(whole.implode()))
     content = pl.struct(pl.col("name"), pl.col("sent").fill_null(""), pl.col("received").fill_null(""))
@@ -262,7 +262,7 @@ def _waits(timeline: Timeline, matched: pl.DataFrame) -> pl.DataFrame:
     noise = pl.max_horizontal(pl.lit(_NOISE_NS), (pl.col("wire_ns") * _NOISE_SHARE).cast(pl.Int64))
     first = pl.col("dur_ns").rank("ordinal").over(of_all) == 1
     table = table.with_columns(late=first & (pl.col("wait_ns").max().over(of_all) > noise))
-    exposed = {}
+    exposed: dict[int, int] = {}
     work = timeline.device_work.filter(pl.col("kind") != "collective")
     for (device,), own in table.group_by("device"):
         others = work.filter(pl.col("device") == device)

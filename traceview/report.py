@@ -306,7 +306,7 @@ def report(timeline: Timeline, *, launched_only: bool = False, given: Sequence[S
     notes += _launch_notes(devices, launched_only=launched_only)
     facts = Facts(timeline, dispatch_table(timeline))
     works = facts.works
-    time = step_timeline(timeline, split_idle=idle_split(timeline, works))
+    time = step_timeline(timeline, steps=facts.steps, split_idle=idle_split(timeline, works))
     stages = stage_table(timeline, given, steps=time.table)
     marked = time.table.source is not StepSource.WHOLE
     notes += stage_notes(stages)
@@ -326,9 +326,9 @@ def report(timeline: Timeline, *, launched_only: bool = False, given: Sequence[S
         notes=tuple(notes),
         time=time,
         stages=stages,
-        gaps=gap_report(timeline, works),
-        recompiles=recompile_report(timeline, known=facts.recompiles),
-        transfers=transfer_report(timeline),
+        gaps=gap_report(timeline, works, steps=facts.steps),
+        recompiles=recompile_report(timeline, known=facts.recompiles, steps=facts.steps),
+        transfers=transfer_report(timeline, facts.steps),
         xprof=xprof,
         findings=top_findings(facts),
         skew=facts.skew,

@@ -68,7 +68,7 @@ def find(timeline: Timeline, patterns: Sequence[StagePattern] = ()) -> pl.DataFr
         },
         schema={"value": pl.String, "stage": pl.String, "by_user": pl.Boolean, "marked": pl.Boolean},
     )
-    return rows.join(told, on="value", how="left").filter(pl.col("stage").is_not_null()).select(*_FOUND)
+    return rows.join(found, on="value", how="left").filter(pl.col("stage").is_not_null()).select(*_FOUND)
 
 
 def scope_path(op_name: str) -> tuple[str, ...]:
