@@ -8,9 +8,9 @@ from decimal import Decimal
 
 import polars as pl
 import pytest
+
 from authored_timeline import kernel, launch, op, timeline
 from same_timeline import sample_inputs
-
 from traceview import load
 from traceview.exporting import chrome
 from traceview.exporting.convert import convert

