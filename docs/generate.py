@@ -193,6 +193,7 @@ def shell(command: str, folder: Path, status: int = 0) -> subprocess.CompletedPr
     """Run one line of a console block: no terminal, no colour, both streams as one; ``$?`` is ``status`` before."""
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
     plain = {"PATH": path, "NO_COLOR": "1", "COLUMNS": "120", "LC_ALL": "C.UTF-8", "TZ": "UTC"}
+    plain["TRACEVIEW_NO_CACHE"] = "1"  # The pages are the same whatever their writer has looked at before.
     line = ["bash", "-c", f"exec 2>&1; (exit {status})\n{command}"]
     return subprocess.run(
         line, cwd=folder, env=plain, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False

@@ -1,8 +1,8 @@
 """The cache of loaded traces: what took long to read opens again in a fraction of the time.
 
 An entry is one timeline file (:mod:`traceview.timeline_file`). Its key stands for everything that the timeline
-depends on (:mod:`traceview.content`). An entry comes into being with one rename, and its name holds the checksum of what
-is in it: nobody can see a part of one, and a damaged one is made anew.
+depends on (:mod:`traceview.content`). An entry comes into being with one rename, and its name holds the checksum of
+what is in it: nobody can see a part of one, and a damaged one is made anew.
 """
 
 from __future__ import annotations
@@ -281,6 +281,8 @@ class Cache:
 
     def _keep(self, key: str, timeline: Timeline, found: Found, total: int, seconds: float) -> None:
         order = {source.path: at for at, source in enumerate(found.traces)}
+        if any(run.path not in order for run in timeline.runs):
+            return  # A parser that names another file than it was given: its paths could not be given back.
         about = {
             "name": found.traces[0].path.name,
             "files": len(found.traces),

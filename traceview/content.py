@@ -1,4 +1,4 @@
-"""What a load depends on, as one short key: the content of its traces, what lies beside them, and the code that reads."""
+"""What a load depends on, as one short key: the content of its traces, what lies beside them, the code that reads."""
 
 from __future__ import annotations
 
@@ -22,13 +22,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """What the file system says of a trace; as long as it says the same, the content is the same."""
+    """What the file system says of a trace; as long as it says the same, the content is the same.
+
+    Attributes:
+        path: The trace, links resolved.
+        files: For each file its name below ``path``, size, times of change (of content and of anything), and number.
+    """
 
     path: Path
     files: tuple[tuple[str, int, int, int, int, int], ...]
 
     @classmethod
     def of(cls, source: Source) -> Stamp:
+        """Ask the file system about a trace, or about all files of one that is a folder."""
         root = source.path.resolve()
         paths = sorted(path for path in root.rglob("*") if path.is_file()) if root.is_dir() else [root]
         files = []
@@ -45,18 +51,25 @@ class Stamp:
 
     @property
     def bytes(self) -> int:
+        """Size of all its files."""
         return sum(max(file[1], 0) for file in self.files)
 
     @property
     def newest_ns(self) -> int:
+        """When a file of it last changed, Unix time in ns."""
         return max((max(file[2], file[3]) for file in self.files), default=0)
 
     def as_json(self) -> list[list[str | int]]:
+        """The same as JSON values, without the path of the trace."""
         return [list(file) for file in self.files]
 
 
 class Hashing:
-    """Digests of the content of traces, made beside the reading of them."""
+    """Digests (SHA-256) of the content of traces, made beside the reading of them.
+
+    Args:
+        stamps: The traces.
+    """
 
     def __init__(self, stamps: list[Stamp]) -> None:
         self._stamps = stamps
@@ -84,9 +97,11 @@ class Hashing:
         return whole.hexdigest()
 
     def stop(self) -> None:
+        """Nobody needs the digests."""
         self._stopped = True
 
     def result(self) -> list[str | None]:
+        """One digest for each stamp, when all are made; ``None`` for a trace that cannot be read."""
         self._thread.join()
         return self._digests
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _ROWS: Final = 1 << 16
 _HOST: Final = {
     "op": "cpu_op", "api": "cuda_runtime", "sync": "cuda_runtime", "annotation": "user_annotation",
-    "python": "python_function", "counter": "cpu_instant_event",
+    "python": "python_function", "counter": "cpu_instant_event", "compile": "user_annotation",
 }  # fmt: skip
 _DEVICE: Final = {
     "collective": "kernel", "xla_op": "kernel", "graph": "kernel", "memcpy": "gpu_memcpy", "memset": "gpu_memset",

@@ -3,8 +3,8 @@
 The wire format is written here: a message object per event would take some twenty times as long, and the package
 ``perfetto`` is not needed to export. The tests read what is written with the message types of that package.
 
-Source of the field numbers: ``trace_packet.proto``, ``interned_data/interned_data.proto`` and ``track_event/*.proto`` in
-``protos/perfetto/trace`` of the repository google/perfetto.
+Source of the field numbers: ``trace_packet.proto``, ``interned_data/interned_data.proto`` and ``track_event/*.proto``
+in ``protos/perfetto/trace`` of the repository google/perfetto.
 """
 
 from __future__ import annotations
@@ -56,9 +56,7 @@ def write(timeline: Timeline, marks: Marks, out: BinaryIO) -> int:
     table = _Table(timeline, marks, tracks)
     out.write(_packet(_CLEARED))
     out.writelines(table.strings.packets())
-    out.writelines(
-        _packet(bytes_field(_DESCRIPTOR, _descriptor(track)) + number_field(_SEQUENCE, 1)) for track in tracks.tracks
-    )
+    out.writelines(_packet(_descriptor(track)) for track in tracks.tracks)
     out.writelines(table.blocks())
     return table.moved
 

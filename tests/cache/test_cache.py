@@ -1,0 +1,414 @@
+"""The cache: the same timeline, whatever happens to files, entries and processes."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import traceview.cache as module
+from authored_timeline import op, timeline
+from same_timeline import assert_same_timeline, sample_inputs
+from traceview import load, timeline_file
+from traceview.cache import Cache, user_cache, user_folder
+from traceview.errors import StrictModeError, TraceviewError, UnreadableTraceError, UsageError
+
+SAMPLE = next(path for path in sample_inputs() if path.name.startswith("flash-requested-math"))
+
+
+@pytest.fixture
+def remarks():
+    return []
+
+
+@pytest.fixture
+def cache(tmp_path, remarks):
+    """A cache that keeps everything."""
+    return Cache(tmp_path / "cache", worth_seconds=0, least_bytes=0, remark=remarks.append)
+
+
+@pytest.fixture
+def trace(tmp_path):
+    """A copy that was written some time ago."""
+    path = tmp_path / "trace.json.gz"
+    path.write_bytes(SAMPLE.read_bytes())
+    return settled(path)
+
+
+def settled(path):
+    """Let the file look as old as most traces are: what was written a moment ago is not trusted to stay."""
+    old = time.time() - 100
+    os.utime(path, (old, old))
+    return path
+
+
+@pytest.fixture(autouse=True)
+def _old_files_are_settled(monkeypatch):
+    # No test can set the time of the last change of anything, which the cache looks at too.
+    monkeypatch.setattr(module, "_SETTLED_NS", 0)
+
+
+@pytest.fixture
+def parsed(monkeypatch):
+    """Counts how often a trace was really read."""
+    from traceview import loading
+
+    count = []
+    read = loading._read
+    monkeypatch.setattr(loading, "_read", lambda *args: count.append(1) or read(*args))
+    return count
+
+
+@pytest.mark.parametrize("path", sample_inputs(), ids=lambda path: path.name)
+def test_every_sample_opens_the_same(path, cache, parsed):
+    first = load(path, cache=cache)
+    again = load(path, cache=cache)
+    assert len(parsed) == 1
+    assert_same_timeline(first, again)
+    assert_same_timeline(load(path), again)
+
+
+@pytest.mark.slow
+def test_real_traces_open_the_same(corpus, cache):
+    """What an entry holds is the same on more traces in the tests of its file."""
+    count = 0
+    for path in [*(corpus / "nsys").iterdir(), *(corpus / "pytorch").glob("[n-s]*-*.json.gz")]:
+        if path.stat().st_size > 500_000:
+            continue
+        try:
+            first = load(path, cache=cache)
+        except TraceviewError:
+            continue
+        again = load(path, cache=cache)
+        for name in ("events", "processes", "threads", "devices", "inputs"):
+            one, other = getattr(first, name), getattr(again, name)
+            assert one.schema == other.schema
+            assert one.equals(other)
+        assert (first.report, first.runs, list(first.details)) == (again.report, again.runs, list(again.details))
+        count += 1
+    assert count >= 6
+    assert len(cache.entries()) == count
+
+
+def test_details_that_are_not_kept_come_from_the_trace(trace, cache, parsed, monkeypatch):
+    monkeypatch.setattr(module, "_DETAIL_SHARE", 0)
+    first = load(trace, cache=cache)
+    again = load(trace, cache=cache)
+    assert len(parsed) == 1
+    assert_same_timeline(first, again)
+    assert len(parsed) == 2, "it is read once more, and only once, for all that is missing"
+    third = load(trace, cache=cache)
+    trace.write_bytes(trace.read_bytes() + b" ")
+    missing = next(key for key in third.details if key not in module.ASKED_FOR and key != "External id")
+    with pytest.raises(UnreadableTraceError, match="has changed since it was loaded"):
+        third.details[missing]
+
+
+def test_answers_ask_for_no_detail_that_is_not_kept():
+    from collections.abc import Mapping
+
+    from traceview import gate, report
+    from traceview.explaining import explain_trace
+    from traceview.gap_report import gap_report
+    from traceview.recompile_report import recompile_report
+    from traceview.time_report import stage_report, step_report
+    from traceview.transfer_report import transfer_report
+
+    asked = set()
+
+    class Noting(Mapping):
+        def __init__(self, details):
+            self.details = details
+
+        def __getitem__(self, key):
+            asked.add(key)
+            return self.details[key]
+
+        def __iter__(self):
+            return iter(self.details)
+
+        def __len__(self):
+            return len(self.details)
+
+    questions = (
+        gate.check, report.report, report.kernel_report, explain_trace, gap_report, recompile_report, stage_report,
+        step_report, transfer_report,
+    )  # fmt: skip
+    for path in sample_inputs():
+        if path.name.startswith(("jax-tpu", "gaps", "two-ranks.nsys")):
+            whole = load(path)
+            noting = replace(whole, details=Noting(whole.details))
+            for question in questions:
+                question(noting)
+    assert len(asked) > 5
+    assert asked - module.ASKED_FOR == set()
+
+
+def test_a_damaged_entry_is_made_anew_with_one_remark(trace, cache, parsed, remarks):
+    first = load(trace, cache=cache)
+    (entry,) = cache.entries()
+    data = bytearray(entry.path.read_bytes())
+    data[len(data) // 2] ^= 1
+    entry.path.write_bytes(data)
+    assert_same_timeline(first, load(trace, cache=cache))
+    assert len(parsed) == 2
+    assert remarks == ["a cached trace was damaged and is made anew (its checksum is wrong)"]
+    load(trace, cache=cache)
+    assert len(parsed) == 2
+
+
+@pytest.mark.parametrize("damage", [lambda data: data[: len(data) // 2], lambda data: b"", lambda data: b"x" * 100])
+def test_a_cut_entry_is_made_anew(damage, trace, cache, parsed, remarks):
+    first = load(trace, cache=cache)
+    (entry,) = cache.entries()
+    entry.path.write_bytes(damage(entry.path.read_bytes()))
+    assert_same_timeline(first, load(trace, cache=cache))
+    assert len(remarks) == 1
+
+
+def test_a_change_of_the_file_is_seen(trace, cache, parsed):
+    load(trace, cache=cache)
+    before = trace.stat()
+    other = next(path for path in sample_inputs() if path.name.startswith("flash-requested-flash")).read_bytes()
+    trace.write_bytes(other + b"\0" * max(0, before.st_size - len(other)))
+    os.utime(trace, ns=(before.st_atime_ns, before.st_mtime_ns))
+    changed = load(trace, cache=cache)
+    assert len(parsed) == 2
+    assert changed.events.equals(load(trace).events)
+
+
+def test_the_same_content_at_another_place_or_time_is_known(trace, cache, parsed, tmp_path):
+    first = load(trace, cache=cache)
+    os.utime(trace)
+    assert_same_timeline(first, load(trace, cache=cache))
+    (tmp_path / "elsewhere").mkdir()
+    copy = Path(shutil.copy(trace, tmp_path / "elsewhere" / trace.name))
+    moved = load(copy, cache=cache)
+    assert len(parsed) == 1
+    assert moved.runs[0].path == copy
+    assert_same_timeline(first, moved, paths=False)
+    # Remarks may name the file, so that another name is another load.
+    renamed = Path(shutil.copy(trace, tmp_path / "elsewhere" / "b.json.gz"))
+    load(renamed, cache=cache)
+    assert len(parsed) == 2
+
+
+def test_what_was_written_a_moment_ago_is_looked_at_again(trace, cache, parsed, monkeypatch):
+    monkeypatch.setattr(module, "_SETTLED_NS", 10**12)
+    load(trace, cache=cache)
+    assert list((cache.folder / "seen").iterdir()) == []
+    load(trace, cache=cache)
+    assert len(parsed) == 1, "known by its content"
+
+
+def test_other_code_makes_another_entry(trace, cache, parsed, monkeypatch):
+    from traceview import content
+
+    load(trace, cache=cache)
+    monkeypatch.setattr(content, "__version__", "0.0.0")
+    load(trace, cache=cache)
+    monkeypatch.setattr(content, "_own_code", lambda: [("loading.py", 1, 2)])
+    load(trace, cache=cache)
+    assert len(parsed) == 3
+
+
+def test_what_lies_beside_the_traces_counts(cache, parsed, tmp_path):
+    folder = tmp_path / "ranks"
+    shutil.copytree(next(path for path in sample_inputs() if path.name == "two-ranks"), folder)
+    one = load(folder, cache=cache)
+    assert_same_timeline(one, load(folder, cache=cache))
+    assert len(parsed) == 1
+    (folder / "notes.txt").write_text("hello")
+    assert_same_timeline(load(folder), load(folder, cache=cache))
+    assert cache.entries()[0].files == 2
+
+
+def test_strict_says_the_same(cache, parsed):
+    bad = SAMPLE.parent / "bad" / "cut-between-events.json"
+    with pytest.raises(StrictModeError) as first:
+        load(bad, strict=True, cache=cache)
+    with pytest.raises(StrictModeError) as again:
+        load(bad, strict=True, cache=cache)
+    assert str(first.value) == str(again.value)
+    assert len(parsed) == 1
+    assert load(bad, cache=cache).report == load(bad).report
+
+
+def test_a_trace_that_cannot_be_read_is_not_cached(cache, tmp_path):
+    (tmp_path / "x.json").write_text("{")
+    with pytest.raises(UnreadableTraceError):
+        load(tmp_path / "x.json", cache=cache)
+    assert not cache.folder.exists()
+
+
+def test_small_and_fast_traces_leave_no_mark(trace, tmp_path):
+    load(trace, cache=Cache(tmp_path / "a"))
+    load(trace, cache=Cache(tmp_path / "a", least_bytes=0, worth_seconds=60))
+    assert not (tmp_path / "a").exists()
+
+
+def test_nobody_else_may_look(trace, cache):
+    load(trace, cache=cache)
+    assert stat.S_IMODE(cache.folder.stat().st_mode) == 0o700
+    assert stat.S_IMODE((cache.folder / "seen").stat().st_mode) == 0o700
+    text = b"".join(path.read_bytes() for path in cache.folder.rglob("*") if path.is_file())
+    assert os.fsencode(trace.parent) not in text
+
+
+def test_the_least_recently_used_goes(cache, tmp_path):
+    paths = []
+    for number in range(3):
+        paths.append(tmp_path / f"t{number}.json.gz")
+        paths[-1].write_bytes(SAMPLE.read_bytes())
+        load(paths[-1], cache=cache)
+        entry = next(one for one in cache.entries() if one.name == paths[-1].name)
+        os.utime(entry.path, (1000 + number, 1000 + number))
+    load(paths[0], cache=cache)  # used again
+    cache.limit_bytes = sum(entry.bytes for entry in cache.entries())
+    (tmp_path / "t3.json.gz").write_bytes(SAMPLE.read_bytes())
+    load(tmp_path / "t3.json.gz", cache=cache)
+    assert sorted(entry.name for entry in cache.entries()) == ["t0.json.gz", "t2.json.gz", "t3.json.gz"]
+    assert sum(entry.bytes for entry in cache.entries()) <= cache.limit_bytes
+    cache.limit_bytes = 10
+    (tmp_path / "t4.json.gz").write_bytes(SAMPLE.read_bytes())
+    load(tmp_path / "t4.json.gz", cache=cache)
+    assert cache.entries() == []
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+import traceview
+from traceview import timeline_file
+from traceview.cache import Cache
+
+moment, trace, folder = sys.argv[1:]
+die = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+if moment == "before the rename":
+    os.replace = die
+elif moment == "half written":
+    class Column(timeline_file._Column):
+        def part(self, start, count):
+            if start or self.key == "grid":
+                die()
+            return super().part(start, count)
+    timeline_file._Column, timeline_file._ROWS = Column, 100
+elif moment == "after the rename":
+    os.replace = lambda *args, real=os.replace: (real(*args), die())
+traceview.load(trace, cache=Cache(Path(folder), worth_seconds=0, least_bytes=0))
+"""
+
+
+@pytest.mark.parametrize("moment", ["half written", "before the rename", "after the rename"])
+def test_a_killed_process_leaves_no_bad_entry(moment, trace, cache, parsed, remarks):
+    done = subprocess.run([sys.executable, "-c", KILLED, moment, trace, cache.folder], check=False)
+    assert done.returncode == -signal.SIGKILL
+    whole = len(cache.entries())
+    assert whole == (moment == "after the rename")
+    assert_same_timeline(load(trace), load(trace, cache=cache))
+    assert len(cache.entries()) == 1
+    assert remarks == []
+    left = [path for path in cache.folder.iterdir() if path.name.startswith("traceview-new-")]
+    for path in left:
+        os.utime(path, (0, 0))
+    cache._evict()
+    assert [path.name for path in cache.folder.iterdir() if path.name.startswith("traceview-new-")] == []
+
+
+def test_many_at_once(trace, cache, remarks):
+    want = load(trace)
+    failures = []
+
+    def work():
+        try:
+            for _ in range(4):
+                assert_same_timeline(want, load(trace, cache=cache))
+                for entry in cache.entries()[:1]:
+                    entry.path.unlink(missing_ok=True)
+        except BaseException as error:  # noqa: BLE001 - a thread must say why it failed
+            failures.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert remarks == []
+
+
+def test_a_cache_that_cannot_be_written_costs_one_remark(trace, tmp_path, remarks):
+    (tmp_path / "file").write_text("")
+    cache = Cache(tmp_path / "file" / "cache", worth_seconds=0, least_bytes=0, remark=remarks.append)
+    assert_same_timeline(load(trace), load(trace, cache=cache))
+    assert remarks == ["the trace could not be cached (Not a directory)"]
+
+
+def test_a_timeline_file_is_not_cached(cache, tmp_path):
+    timeline_file.write(timeline(op("a", 0, 1)), tmp_path / "t.parquet")
+    load(tmp_path / "t.parquet", cache=cache)
+    assert not cache.folder.exists()
+
+
+def test_a_raw_report_is_not_cached(tmp_path):
+    from traceview.parsers.nsys import FORMAT
+
+    (tmp_path / "r.nsys-rep").write_bytes(b"NVIDIA Tegra Profiler Report 2024@1@1")
+    assert FORMAT.depends_on_more(tmp_path / "r.nsys-rep")
+    assert not FORMAT.depends_on_more(SAMPLE)
+    assert not FORMAT.depends_on_more(tmp_path)
+
+
+def test_the_environment_decides(monkeypatch, tmp_path):
+    monkeypatch.setenv("TRACEVIEW_NO_CACHE", "1")
+    assert user_cache() is None
+    for off in ("", "0"):
+        monkeypatch.setenv("TRACEVIEW_NO_CACHE", off)
+        monkeypatch.setenv("TRACEVIEW_CACHE_DIR", str(tmp_path / "c"))
+        assert user_cache().folder == user_folder() == tmp_path / "c"
+    monkeypatch.setenv("TRACEVIEW_CACHE_LIMIT_MB", "5")
+    assert user_cache().limit_bytes == 5_000_000
+    monkeypatch.setenv("TRACEVIEW_CACHE_LIMIT_MB", "-5")
+    with pytest.raises(UsageError, match="not a whole number of megabytes"):
+        user_cache()
+    monkeypatch.delenv("TRACEVIEW_CACHE_DIR")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    assert user_folder().is_relative_to(tmp_path)
+    assert not user_folder().exists()
+
+
+def test_without_a_listener_a_remark_is_logged(trace, tmp_path, caplog):
+    (tmp_path / "file").write_text("")
+    with caplog.at_level(logging.WARNING):
+        load(trace, cache=Cache(tmp_path / "file" / "c", worth_seconds=0, least_bytes=0))
+    assert caplog.messages == ["the trace could not be cached (Not a directory)"]
+
+
+def test_clearing_leaves_what_is_not_ours(trace, cache):
+    load(trace, cache=cache)
+    (cache.folder / "other.txt").write_text("mine")
+    (cache.folder / "1-x.parquet").write_text("mine")
+    (entry,) = cache.entries()
+    assert cache.clear() == (1, entry.bytes)
+    assert sorted(path.name for path in cache.folder.iterdir()) == ["1-x.parquet", "other.txt"]
+    assert cache.clear() == (0, 0)
+
+
+def test_entries_say_what_they_are(trace, cache):
+    load(trace, cache=cache)
+    (entry,) = cache.entries()
+    assert (entry.name, entry.files, entry.source_bytes) == ("trace.json.gz", 1, trace.stat().st_size)
+    assert (entry.events, entry.bytes) == (load(trace).events.height, entry.path.stat().st_size)
+    assert json.loads(json.dumps(entry.seconds)) >= 0
