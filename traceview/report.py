@@ -14,7 +14,7 @@ import polars as pl
 from traceview import gaps
 from traceview.busy import DeviceBusy, busy
 from traceview.gap_report import GapReport, gap_report
-from traceview.idle_split import idle_split
+from traceview.idle_split import IdleSplit
 from traceview.recompile_report import RecompileReport, recompile_report
 from traceview.report_parts import (
     Device,
@@ -282,7 +282,8 @@ def report(timeline: Timeline, *, launched_only: bool = False, given: Sequence[S
         notes.append(PartNote("kernels", "No device work has a launch in the file, so none is left."))
     notes += _launch_notes(devices, launched_only=launched_only)
     works = gaps.works(timeline)
-    time = step_timeline(timeline, split_idle=idle_split(timeline, works))
+    split = IdleSplit(timeline, works)
+    time = step_timeline(timeline, split_idle=split)
     stages = stage_table(timeline, given, steps=time.table)
     marked = time.table.source is not StepSource.WHOLE
     notes += stage_notes(stages)
@@ -301,7 +302,7 @@ def report(timeline: Timeline, *, launched_only: bool = False, given: Sequence[S
         notes=tuple(notes),
         time=time,
         stages=stages,
-        gaps=gap_report(timeline, works),
+        gaps=gap_report(timeline, works, host=split.host),
         recompiles=recompile_report(timeline),
         transfers=transfer_report(timeline),
         xprof=xprof,
