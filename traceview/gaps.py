@@ -268,14 +268,13 @@ def _host_causes(host: HostTime, pieces: Pieces, threads: NDArray[np.int64], lau
     """Decide pieces by what their thread did; where it did nothing of note, by what other launching threads did."""
     parts = []
     for thread in np.unique(threads[pieces.row]).tolist():
-        own = pieces.where(threads[pieces.row] == thread)
-        own = _by_segments(host, own, thread)
+        own = _by_segments(host, pieces.where(threads[pieces.row] == thread), thread)
         for other in host.helpers(thread):
             passive = own.cause == _ANY
             if not passive.any():
                 break
-            tried = _by_segments(host, own.where(passive), other, keep_idle=True)
-            own = joined([own.where(~passive), tried])
+            parts.append(own.where(~passive))
+            own = _by_segments(host, own.where(passive), other, keep_idle=True)
         parts.append(own)
     if not parts:
         return pieces
