@@ -7,8 +7,8 @@ The second view is that of TensorBoard's PyTorch plugin, whose published figures
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from traceview.intervals import IntervalSet
     from traceview.timeline import Timeline
 
-IdleSplit = Callable[[int, "IntervalSet"], Sequence[tuple[str, "IntervalSet"]]]
-"""Says what idle time of a device is due to: device key and idle intervals in, labels and their parts out.
+IdleSplit = Callable[[Mapping[int, "IntervalSet"]], Mapping[int, Sequence[tuple[str, "IntervalSet"]]]]
+"""Says what idle time of devices is due to: idle intervals by device key in, labels and their parts by device key out.
 
 What no label covers is reported as unattributed. What two labels cover belongs to the first."""
 
@@ -155,13 +155,21 @@ def device_times(
         steps: Frame of :data:`traceview.steps.STEPS`; those that count.
         split_idle: Says what idle time is due to; without, it is one part.
     """
-    found = []
-    rows = timeline.events.filter(pl.col("device").is_not_null())
+    found, idle = [], {}
+    rows = timeline.events.select("device", "kind", "start_ns", "dur_ns").filter(pl.col("device").is_not_null())
+    by_device = rows.partition_by("device", as_dict=True)
+    windows: dict[int | None, IntervalSet] = {}
     for device, process in sorted(process_of_devices(timeline).items()):
-        starts, ends = windows_of(steps, stepping_process(steps, process))
-        if len(starts):
-            found.append(_of_device(rows.filter(pl.col("device") == device), device, (starts, ends), split_idle))
-    return tuple(found)
+        stepping = stepping_process(steps, process)
+        if stepping not in windows:
+            windows[stepping] = windows_of(steps, stepping)
+        if len(windows[stepping][0]):
+            time, idle[device] = _of_device(by_device[device,], device, windows[stepping])
+            found.append(time)
+    if split_idle is None:
+        return tuple(found)
+    parts = split_idle(idle)
+    return tuple(_with_causes(one, idle[one.device], parts.get(one.device, ())) for one in found)
 
 
 def kind_union(rows: pl.DataFrame, kinds: tuple[str, ...]) -> IntervalSet:
@@ -171,7 +179,8 @@ def kind_union(rows: pl.DataFrame, kinds: tuple[str, ...]) -> IntervalSet:
     return intervals.merge(starts, starts + chosen["dur_ns"].to_numpy())
 
 
-def _of_device(rows: pl.DataFrame, device: int, windows: IntervalSet, split_idle: IdleSplit | None) -> DeviceTime:
+def _of_device(rows: pl.DataFrame, device: int, windows: IntervalSet) -> tuple[DeviceTime, IntervalSet]:
+    """The account of a device, and when it was idle."""
     compute, collective, copy, waits = (
         intervals.intersect(windows, kind_union(rows, kinds))
         for kinds in (COMPUTATION_KINDS, COMMUNICATION_KINDS, COPY_KINDS, ("async_wait",))
@@ -181,17 +190,7 @@ def _of_device(rows: pl.DataFrame, device: int, windows: IntervalSet, split_idle
     for part in (compute, collective, copy, waits):
         lengths.append(intervals.total(*intervals.intersect(left, part)))
         left = intervals.subtract(left, part)
-    idle_ns = intervals.total(*left)
-    causes: dict[str, int] = {}
-    unattributed = 0
-    if split_idle is not None:
-        rest = left
-        for label, part in split_idle(device, left):
-            covered = intervals.intersect(rest, part)
-            causes[label] = causes.get(label, 0) + intervals.total(*covered)
-            rest = intervals.subtract(rest, part)
-        unattributed = intervals.total(*rest)
-    return DeviceTime(
+    time = DeviceTime(
         device=device,
         steps=len(windows[0]),
         wall_ns=int((windows[1] - windows[0]).sum()),
@@ -199,12 +198,22 @@ def _of_device(rows: pl.DataFrame, device: int, windows: IntervalSet, split_idle
         collective_ns=lengths[1],
         copy_ns=lengths[2],
         async_wait_ns=lengths[3],
-        idle_ns=idle_ns - unattributed,
-        idle_by_cause=causes,
-        unattributed_ns=unattributed,
+        idle_ns=intervals.total(*left),
+        idle_by_cause={},
+        unattributed_ns=0,
         hidden_collective_ns=intervals.total(*collective) - lengths[1],
         hidden_copy_ns=intervals.total(*copy) - lengths[2],
     )
+    return time, left
+
+
+def _with_causes(time: DeviceTime, idle: IntervalSet, parts: Sequence[tuple[str, IntervalSet]]) -> DeviceTime:
+    causes: dict[str, int] = {}
+    for label, part in parts:
+        causes[label] = causes.get(label, 0) + intervals.total(*intervals.intersect(idle, part))
+        idle = intervals.subtract(idle, part)
+    unattributed = intervals.total(*idle)
+    return replace(time, idle_ns=time.idle_ns - unattributed, idle_by_cause=causes, unattributed_ns=unattributed)
 
 
 def process_times(timeline: Timeline, steps: pl.DataFrame) -> tuple[ProcessTime, ...]:

@@ -10,12 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import polars as pl
 
 from traceview import intervals, schema
 
 if TYPE_CHECKING:
-    from traceview.intervals import IntervalSet
+    from numpy.typing import NDArray
+
     from traceview.timeline import Timeline
 
 COMMUNICATION_KINDS: Final = ("collective",)
@@ -101,23 +103,29 @@ def measure(work: pl.DataFrame, *, device: int, launched_only: bool = False) -> 
         device: Its key.
         launched_only: As for :func:`busy`.
     """
-    is_wait = pl.col("kind").is_in(list(WAIT_KINDS))
-    orphans = work.filter(~is_wait)["launch_id"].null_count()
+    # Arrays rather than frames: a trace can have thousands of devices with little work each.
+    kinds = work["kind"].to_physical().to_numpy()
+    is_wait = _is_kind(kinds, WAIT_KINDS)
+    missing = work["launch_id"].is_null().to_numpy()
+    orphans = int((missing & ~is_wait).sum())
+    starts = work["start_ns"].to_numpy()
+    ends = starts + work["dur_ns"].to_numpy()
     if launched_only:
-        work = work.filter(pl.col("launch_id").is_not_null())
-    waits = _union(work, WAIT_KINDS)
-    computation = _union(work, COMPUTATION_KINDS)
-    communication = _union(work, COMMUNICATION_KINDS)
-    copies = _union(work, COPY_KINDS)
-    everything = _union(work, schema.BUSY_KINDS)
+        kinds, is_wait, starts, ends = (part[~missing] for part in (kinds, is_wait, starts, ends))
+    waits, computation, communication, copies, everything = (
+        intervals.merge(starts[chosen], ends[chosen])
+        for chosen in (
+            _is_kind(kinds, one)
+            for one in (WAIT_KINDS, COMPUTATION_KINDS, COMMUNICATION_KINDS, COPY_KINDS, schema.BUSY_KINDS)
+        )
+    )
     exposed_communication = intervals.subtract(communication, computation)
     exposed_copies = intervals.subtract(intervals.subtract(copies, computation), communication)
-    starts = work["start_ns"].to_numpy()
     return DeviceBusy(
         device=device,
-        events=work.filter(~is_wait).height,
+        events=int((~is_wait).sum()),
         start_ns=int(starts.min()) if len(starts) else 0,
-        span_ns=intervals.span(starts, starts + work["dur_ns"].to_numpy()),
+        span_ns=intervals.span(starts, ends),
         busy_ns=intervals.total(*everything),
         computation_ns=intervals.total(*computation),
         communication_ns=intervals.total(*communication),
@@ -130,7 +138,8 @@ def measure(work: pl.DataFrame, *, device: int, launched_only: bool = False) -> 
     )
 
 
-def _union(work: pl.DataFrame, kinds: tuple[str, ...]) -> IntervalSet:
-    rows = work.filter(pl.col("kind").is_in(list(kinds)))
-    starts = rows["start_ns"].to_numpy()
-    return intervals.merge(starts, starts + rows["dur_ns"].to_numpy())
+def _is_kind(codes: NDArray[np.uint8], kinds: tuple[str, ...]) -> NDArray[np.bool_]:
+    found = np.zeros(len(codes), np.bool_)
+    for kind in kinds:
+        found |= codes == schema.KINDS.index(kind)
+    return found

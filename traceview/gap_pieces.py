@@ -82,7 +82,21 @@ def joined(parts: Iterable[Pieces]) -> Pieces:
     """All pieces of some parts, by stretch and start."""
     parts = list(parts)
     everything = Pieces(*(np.concatenate([getattr(part, name) for part in parts]) for name in Pieces.__slots__))
-    return everything.where(np.lexsort((everything.starts, everything.row)))
+    order = _order(everything)
+    return everything if order is None else everything.where(order)
+
+
+def _order(pieces: Pieces) -> NDArray[np.intp] | None:
+    """The order by stretch and start; ``None`` if they are in it."""
+    row, starts = pieces.row, pieces.starts
+    if not len(row):
+        return None
+    span = int(starts.max()) - int(starts.min()) + 1
+    if (int(row.max()) + 1) * span >= 1 << 62:
+        return np.lexsort((starts, row))
+    # One key, and a sort that is quick where sorted parts were put together.
+    key = row * span + (starts - starts.min())
+    return np.argsort(key, kind="stable") if (key[1:] < key[:-1]).any() else None
 
 
 def run_lengths(pieces: Pieces, chosen: NDArray[np.bool_]) -> NDArray[np.float64]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from traceview.idle_work import Work
+    from traceview.launching_threads import HostTime
     from traceview.report_parts import ImportSummary, TraceInfo
     from traceview.steps import StepTable
     from traceview.timeline import Timeline
@@ -74,16 +75,23 @@ class GapReport:
         return int(self.causes["recoverable_ns"].sum()) if self.causes is not None else 0
 
 
-def gap_report(timeline: Timeline, known: Sequence[Work] | None = None, *, steps: StepTable | None = None) -> GapReport:
+def gap_report(
+    timeline: Timeline,
+    known: Sequence[Work] | None = None,
+    *,
+    steps: StepTable | None = None,
+    host: HostTime | None = None,
+) -> GapReport:
     """Why the devices of a trace stood idle.
 
     Args:
         timeline: As :func:`traceview.load` returns it.
         known: Its :func:`traceview.gaps.works`, if they are at hand.
         steps: Its :func:`traceview.steps.find_steps`, if they are at hand.
+        host: What the host did in its idle time, if that is at hand.
     """
     works = tuple(gaps.works(timeline) if known is None else known)
-    pieces = gaps.causes(timeline, gaps.idle(timeline, works), works)
+    pieces = gaps.causes(timeline, gaps.idle(timeline, works), works, host=host)
     found = gaps.gaps(timeline, pieces, works).sort(
         "recoverable_ns", "dur_ns", "start_ns", descending=[True, True, False]
     )

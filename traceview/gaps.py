@@ -31,7 +31,7 @@ from traceview.gap_pieces import (
 )
 from traceview.host_marks import CODES as _CODE
 from traceview.host_marks import NO_CAUSE as _ANY
-from traceview.idle_work import Work, device_works, host_works
+from traceview.idle_work import Coming, Work, device_works, host_works
 from traceview.knowledge.idle_causes import NOT_RECOVERABLE, Cause
 from traceview.launching_threads import HostTime, nearest_of_kind
 from traceview.schema import Column, FrameSchema
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from traceview.intervals import IntervalSet
     from traceview.timeline import Timeline
 
 CAUSE: Final = pl.Enum([cause.value for cause in Cause])
@@ -127,6 +128,7 @@ def causes(
     stretches: pl.DataFrame,
     known: Sequence[Work] | None = None,
     *,
+    host: HostTime | None = None,
     charge_host_work: bool = False,
 ) -> pl.DataFrame:
     """Why each device was idle in some idle stretches: the :data:`GAP_PIECES`.
@@ -136,37 +138,94 @@ def causes(
         stretches: Columns of :data:`IDLE`; stretches in which the device does not work, whole or in part, e.g. cut at
             the bounds of steps. They must not overlap on one device.
         known: The :func:`works` of the timeline, if they are at hand.
+        host: What the host did in these stretches, if that is at hand.
         charge_host_work: Charge work of the host after a wait to the wait, too, as far as the host had waited: without
             the wait it would have been done while the device was busy. Else only launching is charged.
     """
-    parts = [GAP_PIECES.empty()]
-    host = HostTime(timeline, (stretches["start_ns"].to_numpy(), stretches["end_ns"].to_numpy()))
-    blocking = waits(timeline)
+    known = works(timeline) if known is None else known
+    if host is None:
+        host = HostTime(timeline, (stretches["start_ns"].to_numpy(), stretches["end_ns"].to_numpy()))
     numbered = stretches.select(*IDLE).with_row_index("interval")
-    for work in works(timeline) if known is None else known:
-        own = numbered.filter(_on(work.device))
-        if own.height:
-            parts.append(_of_device(host, blocking, work, own, charge_host_work=charge_host_work))
-    return pl.concat(parts).sort("interval", "start_ns")
+    which = _work_of(numbered["device"], known)
+    # Work by work, so that the pieces of each lie together.
+    rows = np.argsort(which, kind="stable")
+    rows = rows[which[rows] >= 0]
+    if not len(rows):
+        return GAP_PIECES.empty()
+    own, which = numbered[rows], which[rows]
+    pieces = _pieces(host, waits(timeline), known, own, which, charge_host_work=charge_host_work)
+    return _frame(run_together(pieces), own).sort("interval", "start_ns")
 
 
-def _of_device(
-    host: HostTime, blocking: pl.DataFrame, work: Work, own: pl.DataFrame, *, charge_host_work: bool
-) -> pl.DataFrame:
-    """The pieces of the idle stretches of one device."""
+def _work_of(devices: pl.Series, known: Sequence[Work]) -> NDArray[np.int64]:
+    """For each device key the place of its work among the known; -1 if it has none."""
+    places = {work.device: place for place, work in enumerate(known)}
+    distinct = devices.unique()
+    table = pl.DataFrame({"device": distinct, "place": [places.get(key, -1) for key in distinct.to_list()]})
+    joined_ = devices.to_frame("device").join(table, on="device", how="left", nulls_equal=True, maintain_order="left")
+    return joined_["place"].cast(pl.Int64).to_numpy()
+
+
+def _coming(known: Sequence[Work], which: NDArray[np.int64], moments: NDArray[np.int64]) -> Coming:
+    """What comes next on the device of each moment; ``which`` ascends."""
+    bounds = np.searchsorted(which, np.arange(len(known) + 1))
+    parts = [
+        work.after(moments[bounds[place] : bounds[place + 1]])
+        for place, work in enumerate(known)
+        if bounds[place] < bounds[place + 1]
+    ]
+    return Coming(*(np.concatenate([getattr(part, name) for part in parts]) for name in Coming.__slots__))
+
+
+def _cut_by_work(
+    pieces: Pieces, which: NDArray[np.int64], covers: Sequence[IntervalSet]
+) -> tuple[Pieces, NDArray[np.int64]]:
+    """Cut the pieces of each device at a cover of its own; see :meth:`Pieces.cut`."""
+    if not any(len(starts) for starts, _ in covers):
+        return pieces, np.full(len(pieces.row), -1, np.int64)
+    bounds = np.searchsorted(which[pieces.row], np.arange(len(covers) + 1))
+    parts = [
+        pieces.where(np.arange(first, stop)).cut(cover)
+        for cover, first, stop in zip(covers, bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
+        if first < stop
+    ]
+    if not parts:
+        return pieces, np.full(0, -1, np.int64)
+    return joined([part for part, _ in parts]), np.concatenate([label for _, label in parts])
+
+
+def _pieces(
+    host: HostTime,
+    blocking: pl.DataFrame,
+    known: Sequence[Work],
+    own: pl.DataFrame,
+    which: NDArray[np.int64],
+    *,
+    charge_host_work: bool,
+) -> Pieces:
+    """The pieces of idle stretches, each with its cause.
+
+    Args:
+        host: What the host did.
+        blocking: Its waits.
+        known: The work of each device.
+        own: The stretches, device by device.
+        which: Place of the work of each among the known.
+        charge_host_work: As for :func:`causes`.
+    """
     gap_starts, gap_ends = own["start_ns"].to_numpy(), own["end_ns"].to_numpy()
-    coming = work.after(gap_ends)
+    coming = _coming(known, which, gap_ends)
     pieces = Pieces.undecided(np.arange(own.height), gap_starts, gap_ends)
-    pieces, inside = pieces.cut(work.silent)
+    pieces, inside = _cut_by_work(pieces, which, [work.silent for work in known])
     pieces.say(inside >= 0, Cause.UNRELIABLE, SILENT)
     decided = pieces.where(pieces.cause != _ANY)
-    pieces, inside = pieces.where(pieces.cause == _ANY).cut(work.waiting)
+    pieces, inside = _cut_by_work(pieces.where(pieces.cause == _ANY), which, [work.waiting for work in known])
     pieces.say(inside >= 0, Cause.DEVICE_WAIT)
     pieces, inside = pieces.cut(host.overhead.cover)
     told = (inside >= 0) & (pieces.cause == _ANY)
     pieces.cause[told] = host.overhead.cause[inside[told]]
     pieces.culprit[told] = host.overhead.event[inside[told]]
-    pieces, inside = pieces.cut(work.programs)
+    pieces, inside = _cut_by_work(pieces, which, [work.programs for work in known])
     pieces.say((inside >= 0) & (pieces.cause == _ANY), Cause.QUEUED)
 
     # Before the end of the launch call the thread that made it tells; afterwards the launch itself does.
@@ -197,26 +256,25 @@ def _of_device(
     after = after.where(after.ends > after.starts)
     before = _host_causes(host, before, coming.thread, coming.launch_id)
     pieces = joined([decided, before, after])
-    if work.device is not None:
+    if known[0].device is not None:
         past = waited(blocking, gap_starts, coming.launched_ns, coming.thread)
         culprit = np.where(past.wait_id >= 0, host.culprit[np.maximum(past.wait_id, 0)], -1)
         charged = [Cause.LAUNCH, Cause.HOST_WORK] if charge_host_work else [Cause.LAUNCH]
         pieces = _charge_waits(pieces, past.ns, culprit, [_CODE[cause] for cause in charged])
-    return _frame(run_together(pieces), own, work)
+    return pieces
 
 
 def _host_causes(host: HostTime, pieces: Pieces, threads: NDArray[np.int64], launch_id: NDArray[np.int64]) -> Pieces:
     """Decide pieces by what their thread did; where it did nothing of note, by what other launching threads did."""
     parts = []
     for thread in np.unique(threads[pieces.row]).tolist():
-        own = pieces.where(threads[pieces.row] == thread)
-        own = _by_segments(host, own, thread)
+        own = _by_segments(host, pieces.where(threads[pieces.row] == thread), thread)
         for other in host.helpers(thread):
             passive = own.cause == _ANY
             if not passive.any():
                 break
-            tried = _by_segments(host, own.where(passive), other, keep_idle=True)
-            own = joined([own.where(~passive), tried])
+            parts.append(own.where(~passive))
+            own = _by_segments(host, own.where(passive), other, keep_idle=True)
         parts.append(own)
     if not parts:
         return pieces
@@ -287,7 +345,7 @@ def _charge_waits(
     return whole.where(whole.ends > whole.starts)
 
 
-def _frame(pieces: Pieces, own: pl.DataFrame, work: Work) -> pl.DataFrame:
+def _frame(pieces: Pieces, own: pl.DataFrame) -> pl.DataFrame:
     cause = pl.Series(pieces.cause).cast(pl.UInt8)
     names = pl.Series([one.value for one in Cause], dtype=CAUSE)
     confidence = np.full(len(Cause), 0, np.uint8)
@@ -301,7 +359,7 @@ def _frame(pieces: Pieces, own: pl.DataFrame, work: Work) -> pl.DataFrame:
     return pl.DataFrame(
         {
             "interval": own["interval"].gather(pl.Series(pieces.row)),
-            "device": pl.Series([work.device], dtype=pl.UInt32).new_from_index(0, len(pieces.row)),
+            "device": own["device"].gather(pl.Series(pieces.row)),
             "start_ns": pieces.starts,
             "end_ns": pieces.ends,
             "cause": names.gather(cause),
@@ -402,12 +460,8 @@ def _in_common(timeline: Timeline, found: pl.DataFrame) -> pl.Series:
 
 
 def _next_ids(known: Sequence[Work], stretches: pl.DataFrame) -> pl.Series:
-    found = np.full(stretches.height, -1, np.int64)
-    for work in known:
-        rows = np.flatnonzero(stretches.select(_on(work.device)).to_series().to_numpy())
-        found[rows] = work.after(stretches["end_ns"].to_numpy()[rows]).next_id
+    which = _work_of(stretches["device"], known)
+    rows = np.argsort(which, kind="stable")
+    found = np.empty(stretches.height, np.int64)
+    found[rows] = _coming(known, which[rows], stretches["end_ns"].to_numpy()[rows]).next_id
     return pl.Series(found).replace(-1, None).cast(pl.UInt32)
-
-
-def _on(device: int | None) -> pl.Expr:
-    return pl.col("device").is_null() if device is None else pl.col("device") == device

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
 import polars as pl
 
 from traceview import gaps
-from traceview.gap_culprits import culprits
+from traceview.gap_culprits import leading_culprits
 from traceview.gaps import CAUSE, CONFIDENCE
 from traceview.knowledge.idle_causes import Cause
+from traceview.launching_threads import HostTime
 from traceview.schema import Column, FrameSchema
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Mapping, Sequence
 
     from traceview.idle_work import Work
     from traceview.intervals import IntervalSet
@@ -60,41 +60,55 @@ def idle_by_cause(timeline: Timeline, pieces: pl.DataFrame, found: pl.DataFrame 
         .with_columns(share=pl.col("idle_ns") / pl.col("idle_ns").sum().over("device"))
         .sort("device", "idle_ns", "cause", descending=[False, True, False], nulls_last=True)
     )
-    held = []
-    for device, cause in table.select("device", "cause").iter_rows():
-        own = taken.filter(pl.col("device").eq_missing(pl.lit(device, pl.UInt32)) & (pl.col("cause") == cause))
-        if found is not None and cause == Cause.HOST_WORK.value:
-            same = pl.col("device").eq_missing(pl.lit(device, pl.UInt32)) & (pl.col("cause") == cause)
-            own = found.filter(same).select("culprit_id", start_ns=pl.lit(0, pl.Int64), end_ns="cause_ns")
-        first = culprits(timeline, own, most=1)
-        # What is launched late is each op in turn: no one of them is to blame.
-        named = bool(first) and cause != Cause.LAUNCH.value
-        held.append({"culprit": first[0].words if named else None, "culprit_ns": first[0].ns if named else None})
-    columns = pl.DataFrame(held, schema={"culprit": pl.String, "culprit_ns": pl.Int64})
-    return table.hstack(columns).select([pl.col(one.name).cast(one.dtype) for one in IDLE_BY_CAUSE.columns])
+    held = taken.select("device", "cause", "culprit_id", "ns")
+    if found is not None:
+        busy = found.filter(pl.col("cause") == Cause.HOST_WORK.value)
+        held = pl.concat(
+            [
+                held.filter(pl.col("cause") != Cause.HOST_WORK.value),
+                busy.select("device", "cause", "culprit_id", ns="cause_ns"),
+            ]
+        )
+    # What is launched late is each op in turn: no one of them is to blame.
+    first = leading_culprits(timeline, held.filter(pl.col("cause") != Cause.LAUNCH.value), ["device", "cause"])
+    table = table.join(first, on=["device", "cause"], how="left", nulls_equal=True, maintain_order="left")
+    return table.select([pl.col(one.name).cast(one.dtype) for one in IDLE_BY_CAUSE.columns])
 
 
-def idle_split(
-    timeline: Timeline, known: Sequence[Work] | None = None
-) -> Callable[[int, IntervalSet], Sequence[tuple[str, IntervalSet]]]:
-    """A function that says what idle time of a device is due to: device key and idle intervals in, parts by cause out.
+class IdleSplit:
+    """Says what idle time of devices is due to: idle intervals by device key in, parts by cause out.
 
     Args:
         timeline: With launches linked.
         known: The :func:`traceview.gaps.works` of the timeline, if they are at hand.
-    """
-    works = gaps.works(timeline) if known is None else known
 
-    def split(device: int, stretches: IntervalSet) -> list[tuple[str, IntervalSet]]:
-        starts, ends = stretches
-        key = pl.Series("device", [device], dtype=pl.UInt32).new_from_index(0, len(starts))
-        pieces = gaps.causes(timeline, pl.DataFrame({"device": key, "start_ns": starts, "end_ns": ends}), works)
-        found = []
-        for cause in Cause:
-            own = pieces.filter(pl.col("cause") == cause.value).sort("start_ns")
-            if own.height:
-                parts = (own["start_ns"].to_numpy().astype(np.int64), own["end_ns"].to_numpy().astype(np.int64))
-                found.append((cause.value, parts))
+    Attributes:
+        host: What the host did in all idle time of the trace; ``None`` until the first question.
+    """
+
+    def __init__(self, timeline: Timeline, known: Sequence[Work] | None = None) -> None:
+        self._timeline = timeline
+        self._works = gaps.works(timeline) if known is None else known
+        self.host: HostTime | None = None
+
+    def __call__(self, idle: Mapping[int, IntervalSet]) -> dict[int, list[tuple[str, IntervalSet]]]:
+        """The parts of some idle time, by device and cause."""
+        stretches = pl.concat([pl.DataFrame(schema=gaps.IDLE), *(_stretches(one, idle[one]) for one in idle)])
+        # All idle time of the trace as well: whoever asks for that next need not look at the host again.
+        every = pl.concat([stretches, gaps.idle(self._timeline, self._works)])
+        self.host = HostTime(self._timeline, (every["start_ns"].to_numpy(), every["end_ns"].to_numpy()))
+        pieces = gaps.causes(self._timeline, stretches, self._works, host=self.host)
+        found: dict[int, list[tuple[str, IntervalSet]]] = {device: [] for device in idle}
+        parts = pieces.select("device", "start_ns", "end_ns", cause=pl.col("cause").to_physical()).sort(
+            "device", "cause", "start_ns"
+        )
+        names = [cause.value for cause in Cause]
+        for (device, cause), own in parts.partition_by("device", "cause", as_dict=True, maintain_order=True).items():
+            found[device].append((names[cause], (own["start_ns"].to_numpy(), own["end_ns"].to_numpy())))
         return found
 
-    return split
+
+def _stretches(device: int, idle: IntervalSet) -> pl.DataFrame:
+    starts, ends = idle
+    key = pl.Series("device", [device], dtype=pl.UInt32).new_from_index(0, len(starts))
+    return pl.DataFrame({"device": key, "start_ns": starts, "end_ns": ends})

@@ -118,6 +118,14 @@ def device_works(timeline: Timeline) -> tuple[Work, ...]:
     rows = timeline.device_work.select("id", "device", "kind", "start_ns", "dur_ns", "launch_id")
     found = []
     silent = _silent_replays(timeline)
+    others = {
+        kind: events.filter(pl.col("device").is_not_null() & (pl.col("kind") == kind))
+        .select("device", "start_ns", "dur_ns")
+        .partition_by("device", as_dict=True)
+        for kind in ("async_wait", "xla_module")
+    }
+    main_threads = _MainThreads(timeline)
+    owners = dict(timeline.threads.select("thread", "process").iter_rows())
     for (device,), own in sorted(rows.group_by("device", maintain_order=True), key=lambda pair: pair[0]):
         launch = own["launch_id"]
         missing = launch.is_null().to_numpy()
@@ -130,9 +138,9 @@ def device_works(timeline: Timeline) -> tuple[Work, ...]:
         thread = (
             called["thread"].cast(pl.Int64).forward_fill().backward_fill().fill_null(-1).to_numpy()
             if linked
-            else np.full(own.height, _main_thread(timeline, int(device)), np.int64)
+            else np.full(own.height, main_threads.of(int(device)), np.int64)
         )
-        process = _process_of(timeline, thread)
+        process = _process_of(owners, thread)
         found.append(
             Work(
                 device=int(device),
@@ -146,8 +154,8 @@ def device_works(timeline: Timeline) -> tuple[Work, ...]:
                 orphan=missing & ~leading & linked,
                 collective=(own["kind"] == "collective").to_numpy(),
                 silent=_unseen(silent.get(process, ()), own, begun),
-                waiting=_of_kind(timeline, int(device), "async_wait"),
-                programs=_of_kind(timeline, int(device), "xla_module"),
+                waiting=_union(others["async_wait"].get((device,))),
+                programs=_union(others["xla_module"].get((device,))),
             )
         )
     return tuple(found)
@@ -204,36 +212,49 @@ def _step_edges(timeline: Timeline) -> IntervalSet:
     return low, low + 1
 
 
-def _of_kind(timeline: Timeline, device: int, kind: str) -> IntervalSet:
-    rows = timeline.events.filter((pl.col("device") == device) & (pl.col("kind") == kind)).select("start_ns", "dur_ns")
+def _union(rows: pl.DataFrame | None) -> IntervalSet:
+    if rows is None:
+        return _NOTHING
     starts = rows["start_ns"].to_numpy()
     return intervals.merge(starts, starts + rows["dur_ns"].to_numpy())
 
 
-def _main_thread(timeline: Timeline, device: int) -> int:
-    """The thread of the device's run on which most is recorded; -1 if there is none."""
-    run = timeline.devices.filter(pl.col("device") == device)["run"]
-    processes = timeline.processes.filter(pl.col("run").is_in(run.implode()))["process"]
-    counts = (
-        timeline.events.filter(
-            pl.col("thread").is_not_null()
-            & pl.col("process").is_in(processes.implode())
-            & pl.col("kind").is_in(list(schema.HOST_KINDS))
+class _MainThreads:
+    """Of each run the thread on which most is recorded, looked up when it is asked for."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self._timeline = timeline
+        self._run_of_device = dict(timeline.devices.select("device", "run").iter_rows())
+        self._of_run: dict[int, int] = {}
+
+    def of(self, device: int) -> int:
+        """The main thread of the run of a device; -1 if there is none."""
+        run = self._run_of_device.get(device)
+        if run is None:
+            return -1
+        if run not in self._of_run:
+            self._of_run[run] = self._find(run)
+        return self._of_run[run]
+
+    def _find(self, run: int) -> int:
+        processes = self._timeline.processes.filter(pl.col("run") == run)["process"]
+        counts = (
+            self._timeline.events.filter(
+                pl.col("thread").is_not_null()
+                & pl.col("process").is_in(processes.implode())
+                & pl.col("kind").is_in(list(schema.HOST_KINDS))
+            )
+            .group_by("thread")
+            .len()
+            .sort("len", "thread", descending=[True, False])
         )
-        .group_by("thread")
-        .len()
-        .sort("len", "thread", descending=[True, False])
-    )
-    return int(counts["thread"][0]) if counts.height else -1
+        return int(counts["thread"][0]) if counts.height else -1
 
 
-def _process_of(timeline: Timeline, threads: NDArray[np.int64]) -> int:
+def _process_of(owners: dict[int, int], threads: NDArray[np.int64]) -> int:
     """The process that launches the work of a device; -1 if it is not known."""
     known = threads[threads >= 0]
-    if not len(known):
-        return -1
-    owner = timeline.threads.filter(pl.col("thread") == int(known[0]))["process"]
-    return int(owner[0]) if owner.len() else -1
+    return owners.get(int(known[0]), -1) if len(known) else -1
 
 
 def _silent_replays(timeline: Timeline) -> dict[int, NDArray[np.int64]]:

@@ -109,10 +109,12 @@ def launch_health(
         pieces = gaps.causes(timeline, gaps.idle(timeline))
     taken = pieces.group_by("device", "cause").agg(ns=(pl.col("end_ns") - pl.col("start_ns")).sum())
     by_graph = graph_launch_ids(timeline.events).to_numpy()
-    rows = []
-    for work in known:
-        own = {row["cause"]: row["ns"] for row in taken.filter(pl.col("device") == work.device).iter_rows(named=True)}
-        rows.append(_health(timeline, work, own, np.isin(work.launch_id, by_graph)))
+    idle: dict[int | None, dict[str, int]] = {}
+    for device, cause, ns in taken.iter_rows():
+        idle.setdefault(device, {})[cause] = ns
+    rows = [
+        _health(timeline, work, idle.get(work.device, {}), np.isin(work.launch_id, by_graph)) for work in known
+    ]
     return pl.DataFrame(rows, schema=LAUNCH_HEALTH.dtypes)
 
 
@@ -209,13 +211,11 @@ def launch_bound_regions(
     if found is None:
         found = gaps.gaps(timeline)
     rows = []
+    late = found.filter((pl.col("cause") == Cause.LAUNCH.value) & pl.col("next_id").is_not_null())
+    by_device = late.partition_by("device", as_dict=True)
     for work in device_works(timeline) if known is None else known:
-        own = found.filter(
-            (pl.col("device") == work.device)
-            & (pl.col("cause") == Cause.LAUNCH.value)
-            & pl.col("next_id").is_not_null()
-        )
-        if not own.height:
+        own = by_device.get((work.device,))
+        if own is None:
             continue
         at = np.searchsorted(work.starts, own["start_ns"].to_numpy() + own["dur_ns"].to_numpy(), side="left")
         breaks = np.flatnonzero(np.diff(at) > _CLOSE) + 1

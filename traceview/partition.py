@@ -69,7 +69,8 @@ def partition(staging: Staging, steps: pl.DataFrame) -> Partition:
     rows = timeline.events.filter(pl.col("device").is_not_null()).select(
         "device", "kind", "start_ns", "dur_ns", stage=pl.col("stage").cast(pl.String)
     )
-    stretches = {process: host_stretches(staging, process) for _, process in lanes}
+    stretches = {process: host_stretches(staging, process) for process in {process: None for _, process in lanes}}
+    by_device = rows.partition_by("device", as_dict=True)
     names = {*rows["stage"].drop_nulls().unique(), *staging.ranges["stage"].unique()}
     names |= {path for parts in stretches.values() for _, paths in parts for path in paths}
     paths = tuple(sorted(names))
@@ -79,7 +80,7 @@ def partition(staging: Staging, steps: pl.DataFrame) -> Partition:
         own = steps.with_row_index("at").filter(pl.col("process").eq_missing(process)).sort("start_ns")
         if own.height:
             windows = (own["start_ns"].to_numpy(), own["end_ns"].to_numpy())
-            work = rows.filter(pl.col("device").eq_missing(device))
+            work = by_device.get((device,), rows.clear())
             parts.append((device, own["at"].to_numpy(), windows, *_of_lane(work, windows, stretches[process], number)))
     return Partition(
         stages=paths,

@@ -16,7 +16,7 @@ from traceview.busy import DeviceBusy, busy
 from traceview.collective_skew import CollectiveSkew, skew_notes
 from traceview.dispatch import dispatch_table
 from traceview.gap_report import GapReport, gap_report
-from traceview.idle_split import idle_split
+from traceview.idle_split import IdleSplit
 from traceview.recompile_report import RecompileReport, recompile_report
 from traceview.report_parts import (
     Device,
@@ -306,7 +306,8 @@ def report(timeline: Timeline, *, launched_only: bool = False, given: Sequence[S
     notes += _launch_notes(devices, launched_only=launched_only)
     facts = Facts(timeline, dispatch_table(timeline))
     works = facts.works
-    time = step_timeline(timeline, steps=facts.steps, split_idle=idle_split(timeline, works))
+    split = IdleSplit(timeline, works)
+    time = step_timeline(timeline, steps=facts.steps, split_idle=split)
     stages = stage_table(timeline, given, steps=time.table)
     marked = time.table.source is not StepSource.WHOLE
     notes += stage_notes(stages)
@@ -326,7 +327,7 @@ def report(timeline: Timeline, *, launched_only: bool = False, given: Sequence[S
         notes=tuple(notes),
         time=time,
         stages=stages,
-        gaps=gap_report(timeline, works, steps=facts.steps),
+        gaps=gap_report(timeline, works, steps=facts.steps, host=split.host),
         recompiles=recompile_report(timeline, known=facts.recompiles, steps=facts.steps),
         transfers=transfer_report(timeline, facts.steps),
         xprof=xprof,

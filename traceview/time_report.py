@@ -10,7 +10,7 @@ import polars as pl
 from traceview.accounting import device_times, process_times, why_idle_unreliable
 from traceview.device_labels import process_labels
 from traceview.dispatch import dispatch_table
-from traceview.idle_split import idle_split
+from traceview.idle_split import IdleSplit
 from traceview.report_parts import ImportSummary, PartNote, TraceInfo, describe, rank_of_process, summarise_import
 from traceview.stage_table import StageTable, stage_table
 from traceview.stages import assign_stages
@@ -19,7 +19,8 @@ from traceview.steps import StepTable, StepTimes, find_steps, step_times
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from traceview.accounting import DeviceTime, IdleSplit, ProcessTime
+    from traceview.accounting import DeviceTime, ProcessTime
+    from traceview.accounting import IdleSplit as SplitIdle
     from traceview.stages import StagePattern, Staging
     from traceview.timeline import Timeline
 
@@ -94,7 +95,7 @@ class StageReport:
 
 
 def step_timeline(
-    timeline: Timeline, *, steps: StepTable | None = None, split_idle: IdleSplit | None = None
+    timeline: Timeline, *, steps: StepTable | None = None, split_idle: SplitIdle | None = None
 ) -> StepTimeline:
     """Find the steps and account for their time.
 
@@ -120,7 +121,7 @@ def step_timeline(
 
 def step_report(timeline: Timeline) -> StepReport:
     """Which steps there are, how long each took, and what the time went to."""
-    steps = step_timeline(timeline, split_idle=idle_split(timeline))
+    steps = step_timeline(timeline, split_idle=IdleSplit(timeline))
     return StepReport(describe(timeline), steps, summarise_import(timeline), tuple(step_notes(steps)))
 
 

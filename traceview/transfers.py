@@ -227,9 +227,10 @@ FEWEST_STEPS: Final = 2
 
 def _exposed(timeline: Timeline, numbered: pl.DataFrame) -> pl.DataFrame:
     work = timeline.device_work.filter(~pl.col("kind").is_in(list(COPY_KINDS)))
+    by_device = work.partition_by("device", as_dict=True)
     parts = []
     for (device,), own in numbered.filter(pl.col("device").is_not_null()).group_by("device"):
-        other = work.filter(pl.col("device") == device)
+        other = by_device.get((device,), work.clear())
         starts = other["start_ns"].to_numpy()
         cover = intervals.merge(starts, starts + other["dur_ns"].to_numpy())
         for (group,), rows in own.group_by("group"):

@@ -7,7 +7,7 @@ import pytest
 
 from authored_timeline import host, kernel, launch, op, timeline
 from traceview.gaps import GAP_PIECES, GAPS, causes, gaps, idle
-from traceview.idle_split import IDLE_BY_CAUSE, idle_by_cause, idle_split
+from traceview.idle_split import IDLE_BY_CAUSE, IdleSplit, idle_by_cause
 
 ADD = "add_kernel"
 
@@ -207,6 +207,6 @@ def test_stretches_cut_by_the_caller_keep_their_parts():
     pieces = causes(built, cut).with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
     assert pieces.filter(pl.col("cause") == "data-loading")["ns"].to_list() == [200_000, 100_000]
     assert pieces["ns"].sum() == 400_000
-    parts = dict(idle_split(built)(0, (cut["start_ns"].to_numpy(), cut["end_ns"].to_numpy())))
+    parts = dict(IdleSplit(built)({0: (cut["start_ns"].to_numpy(), cut["end_ns"].to_numpy())})[0])
     assert sum(int((ends - starts).sum()) for starts, ends in parts.values()) == 400_000
     assert int((parts["data-loading"][1] - parts["data-loading"][0]).sum()) == 300_000

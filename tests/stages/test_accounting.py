@@ -45,11 +45,12 @@ def test_parts_by_precedence():
 
 
 def test_causes_of_idle_time_keep_the_sum():
-    def split(device, idle):
-        return [
+    def split(idle):
+        parts = [
             ("data", (np.array([0, 30_000]), np.array([20_000, 50_000]))),
             ("sync", (np.array([40_000]), np.array([60_000]))),
         ]
+        return dict.fromkeys(idle, parts)
 
     [one] = account(step(0, 100), launch(1, 1), kernel("a", 10, 30, 1), split_idle=split)
     assert one.idle_by_cause == {"data": 30_000, "sync": 10_000}
