@@ -16,6 +16,7 @@ from traceview.capture import stage
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+HOST: Final = "jax-host-gaps-and-copies"
 SLEEP_S: Final = 0.03
 COPIES: Final = 3
 
@@ -34,13 +35,13 @@ PRODUCTS: Final = (
 )
 
 
-def prepared(device: str) -> Iterator[Callable[[], Prepared | None]]:
-    """A maker for each case; one that returns ``None`` is not possible here."""
+def prepared(device: str) -> Iterator[tuple[str, Callable[[], Prepared | None]]]:
+    """Name and maker of each case; one that returns ``None`` is not possible here."""
     for attention in ATTENTION:
-        yield lambda case=attention: _attention(*case, device)
+        yield attention[0], lambda case=attention: _attention(*case, device)
     for product in PRODUCTS:
-        yield lambda case=product: _product(*case, device)
-    yield lambda: _host(device)
+        yield product[0], lambda case=product: _product(*case, device)
+    yield HOST, lambda: _host(device)
 
 
 def _attention(name: str, implementation: Any, dtype: str, head_dim: int, device: str) -> Prepared | None:
@@ -87,4 +88,4 @@ def _host(device: str) -> Prepared:
             return product(*on_device)
 
     says = {"sleep_ns": round(SLEEP_S * 1e9), "copies_per_step": COPIES, "bytes_per_copy": 4 * size * size}
-    return Prepared("jax-host-gaps-and-copies", "host", call, {"size": size}, says, contextlib.nullcontext)
+    return Prepared(HOST, "host", call, {"size": size}, says, contextlib.nullcontext)

@@ -19,6 +19,7 @@ from traceview.capture import stage
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+HOST: Final = "host-gaps-and-copies"
 SLEEP_S: Final = 0.03
 ITEMS: Final = 20
 COPIES: Final = 3
@@ -103,13 +104,13 @@ PRODUCTS: Final = (
 )
 
 
-def prepared(device: str) -> Iterator[Callable[[], Prepared | None]]:
-    """A maker for each case; one that returns ``None`` is not possible here."""
+def prepared(device: str) -> Iterator[tuple[str, Callable[[], Prepared | None]]]:
+    """Name and maker of each case; one that returns ``None`` is not possible here."""
     for attention in ATTENTION:
-        yield lambda case=attention: _attention(case, device)
+        yield attention.name, lambda case=attention: _attention(case, device)
     for product in PRODUCTS:
-        yield lambda case=product: _product(case, device)
-    yield lambda: _host(device)
+        yield product.name, lambda case=product: _product(case, device)
+    yield HOST, lambda: _host(device)
 
 
 def _attention(case: Attention, device: str) -> Prepared | None:
@@ -253,4 +254,4 @@ def _host(device: str) -> Prepared:
         "sleep_ns": round(SLEEP_S * 1e9), "items_per_step": ITEMS, "copies_per_step": COPIES,
         "bytes_per_copy": 4 * size * size,
     }  # fmt: skip
-    return Prepared("host-gaps-and-copies", "host", call, {"size": size}, says)
+    return Prepared(HOST, "host", call, {"size": size}, says)
