@@ -41,13 +41,11 @@ def check_folder(path: Path) -> int:
     for case in ran:
         differences = list(differences_of(case, load(path.parent / case["trace"])))
         differ += bool(differences)
-        print(
-            f"{'differs' if differences else 'agrees':8} {case['name']}"
-            + "".join(f"\n    {one}" for one in differences)
-        )
-    print(
-        f"{len(ran) - differ} of {len(ran)} traces agree; {len(table['cases']) - len(ran)} cases could not be recorded."
-    )
+        print(f"{'differs' if differences else 'agrees':8} {case['name']}")
+        for one in differences:
+            print(f"    {one}")
+    failed = len(table["cases"]) - len(ran)
+    print(f"{len(ran) - differ} of {len(ran)} traces agree; {failed} cases could not be recorded.")
     return 2 if not ran else 1 if differ else 0
 
 

@@ -38,7 +38,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--framework", choices=("torch", "jax"), default="torch")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
-    parser.add_argument("--only", metavar="TEXT", default="", help="cases with this in their name")
+    parser.add_argument("--only", metavar="TEXT", action="append", help="cases with this in their name")
     parser.add_argument("--check", action="store_true", help="compare the traces of the folder with its table")
     options = parser.parse_args(arguments)
     if options.check:
@@ -89,9 +89,8 @@ def record(options: argparse.Namespace) -> None:
             row["failed"] = f"{type(error).__name__}: {str(error).splitlines()[0][:200]}" if str(error) else repr(error)
         table["cases"] = [*(one for one in table["cases"] if one["name"] != case.name), row]
         path.write_text(json.dumps(table, indent=1) + "\n", encoding="utf-8")
-        print(
-            f"{time.monotonic() - begin:6.1f} s  {case.name}: {row['failed'] or row['recorded']['bytes']}", flush=True
-        )
+        became = row["failed"] or f"{row['recorded']['bytes']:,} bytes"
+        print(f"{time.monotonic() - begin:6.1f} s  {case.name}: {became}", flush=True)
 
 
 def cases(options: argparse.Namespace) -> Iterator[Prepared]:
@@ -100,13 +99,15 @@ def cases(options: argparse.Namespace) -> Iterator[Prepared]:
         from gpu_torch_cases import prepared
     else:
         from gpu_jax_cases import prepared
-    for make in prepared(options.device):
+    for name, make in prepared(options.device):
+        if options.only and not any(text in name for text in options.only):
+            continue
         try:
             case = make()
         except Exception as error:  # noqa: BLE001 - see above
-            print(f"left out: {type(error).__name__}: {str(error)[:200]}", file=sys.stderr)
+            print(f"left out: {name}: {type(error).__name__}: {str(error)[:200]}", file=sys.stderr)
             continue
-        if case is not None and options.only in case.name:
+        if case is not None:
             yield case
 
 

@@ -34,10 +34,8 @@ def own_lines(text):
 def folder(tmp_path_factory):
     live("torch")
     folder = tmp_path_factory.mktemp("gpu")
-    # The first is flash on a CPU, the second the math path.
-    for only in ("sdpa-bf16-math-only", "host"):
-        done = run(folder, "--device", "cpu", "--only", only)
-        assert done.returncode == 0, done.stderr
+    done = run(folder, "--device", "cpu", "--only", "sdpa-bf16-math-only", "--only", "host")
+    assert done.returncode == 0, done.stderr
     return folder
 
 
