@@ -17,7 +17,7 @@ from traceview import gaps, intervals
 from traceview.comparability import Comparable, Condition, Setting, conditions, overall, setting
 from traceview.dispatch import dispatch_table
 from traceview.dispatch_change import DispatchChange, dispatch_changes, ran
-from traceview.idle_split import idle_split
+from traceview.idle_split import IdleSplit
 from traceview.recompile_report import recompile_report
 from traceview.report import kernel_uses
 from traceview.report_parts import describe, summarise_import
@@ -166,7 +166,7 @@ def side(timeline: Timeline, given: Sequence[StagePattern] = ()) -> Side:
     """
     staging = assign_stages(timeline, given)
     works = gaps.works(timeline)
-    steps = step_timeline(timeline, split_idle=idle_split(timeline, works))
+    steps = step_timeline(timeline, split_idle=IdleSplit(timeline, works))
     stages = stage_table(timeline, staging=staging, steps=steps.table)
     table = dispatch_table(staging.timeline)
     work = _in_steady(timeline.device_work, steps.table.steady)
