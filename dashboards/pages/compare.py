@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import os
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -10,17 +12,27 @@ import streamlit as st
 from traceview.compare import Comparison, Side, compare_sides, side
 from traceview.dashboards import drawings, state, ui
 from traceview.dashboards.library import State
+from traceview.dashboards.uploads import MOST_UPLOAD_MB
 from traceview.dashboards.views import compare as view
+from traceview.errors import TraceviewError, UsageError
 from traceview.render.compare_document import compare_document
 from traceview.render.compare_text import headline, print_comparison
 from traceview.render.documents import dumps
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamlit.delta_generator import DeltaGenerator
+    from streamlit.runtime.uploaded_file_manager import UploadedFile
+
     from traceview.dashboards.library import Job, Opened
 
 _BEFORE: Final = "before"
 _AFTER: Final = "after"
 """The query parameters of the two traces, so that a link shows the same comparison."""
+
+_JUST_OPENED: Final = "compare-just-opened"
+"""Key in the session of the trace that was opened on this page last."""
 
 
 def page() -> None:
@@ -32,11 +44,13 @@ def page() -> None:
         job = state.library().get(known) if known and known not in jobs else None
         if job is not None:
             jobs[job.id] = job
+    problems = st.container()
     if len(jobs) < 2:
         st.info("Open two traces to compare them: one before a change, one after it.", icon=":material/compare_arrows:")
-        st.page_link(st.session_state["pages"]["open"], label="Open a trace", icon=":material/folder_open:")
+        _add(problems, expanded=True)
         return
     before, after = _choose(jobs)
+    _add(problems, expanded=False)
     if before == after:
         st.info("Choose two different traces.", icon=":material/compare_arrows:")
         return
@@ -49,25 +63,76 @@ def page() -> None:
 
 
 def _choose(jobs: dict[str, Job]) -> tuple[str, str]:
-    """Which is before and which after: those of the address, else the open trace and the one opened before it."""
+    """Which is before and which after: what was just opened, those of the address, else the last two opened."""
     ids = list(jobs)
     current = state.trace_id()
-    second = current if current in jobs else ids[0]
-    first = next(one for one in ids if one != second)
+    before = current if current in jobs else ids[-1]
+    after = next(one for one in ids if one != before)
+    just = st.session_state.pop(_JUST_OPENED, None)
+    if just in jobs:
+        st.session_state[f"compare-{_AFTER}"] = just
     chosen = []
-    for column, name, default in zip(st.columns(2), (_BEFORE, _AFTER), (first, second), strict=True):
-        given = st.query_params.get(name)
+    for column, name, default in zip(st.columns(2), (_BEFORE, _AFTER), (before, after), strict=True):
+        key = f"compare-{name}"
+        if st.session_state.get(key) not in jobs:
+            given = st.query_params.get(name)
+            st.session_state[key] = given if given in jobs else default
         with column:
+            # Titles are file names: options are plain text.
             one = st.selectbox(
-                name.capitalize(),
-                ids,
-                index=ids.index(given if given in jobs else default),
-                format_func=lambda key: f"{jobs[key].title} ({key[:6]})",
-                key=f"compare-{name}",
+                name.capitalize(), ids, format_func=lambda trace: f"{jobs[trace].title} ({trace[:6]})", key=key
             )
         st.query_params[name] = one
         chosen.append(one)
     return chosen[0], chosen[1]
+
+
+def _add(problems: DeltaGenerator, *, expanded: bool) -> None:
+    """A way to open one more trace without leaving the page; it becomes the one after the change."""
+    with st.expander("Open another trace", expanded=expanded, icon=":material/folder_open:"):
+        generation = st.session_state.setdefault("compare-uploader", 0)
+        files = st.file_uploader(
+            "Drop files here, or choose them; several are the ranks of one run",
+            accept_multiple_files=True,
+            max_upload_size=MOST_UPLOAD_MB,
+            key=f"compare-files-{generation}",
+        )
+        with st.form("compare-open", border=False):
+            path = st.text_input("Or give a file, folder or pattern on this machine", key="compare-path")
+            asked = st.form_submit_button("Open")
+    try:
+        if files:
+            st.session_state["compare-uploader"] = generation + 1
+            job = _take(files)
+        elif asked and path.strip():
+            job = state.library().open([os.path.expanduser(path.strip())])
+        else:
+            return
+    except TraceviewError as error:
+        with problems:
+            ui.problem(error.lines)
+        return
+    st.session_state[_JUST_OPENED] = job.id
+    st.rerun()
+
+
+def _take(files: Sequence[UploadedFile]) -> Job:
+    """Open an upload.
+
+    Raises:
+        TraceviewError: it is no trace.
+    """
+    uploads = state.uploads()
+    folder, paths = uploads.write([(one.name, one) for one in files])
+    state.drop_from_memory(files)
+    try:
+        job = state.library().open([folder] if len(paths) > 1 else paths, title=os.path.basename(paths[0]))
+    except TraceviewError as error:
+        uploads.remove(folder)
+        where = error.where.replace(folder + os.sep, "").replace(folder, "the upload")
+        raise UsageError(error.code, where=where, why=error.why, next_step=error.next_step) from None
+    uploads.keep(job.id, folder)
+    return job
 
 
 def _ready(trace_id: str) -> Opened | None:
@@ -155,8 +220,6 @@ def _json(found: Comparison) -> str:
 
 
 def _markdown(found: Comparison) -> str:
-    import io
-
     out = io.StringIO()
     print_comparison(found, out, limit=40)
     return out.getvalue()

@@ -42,7 +42,8 @@ def page() -> None:
     with head:
         ui.text(view.answer(found), kind="headline", key="what-if")
         if changes:
-            ui.facts(view.bounds(found))
+            for at, (name, words) in enumerate(view.bounds(found)):
+                ui.text(f"{name}: {words}", kind="small", key=f"bound-{at}")
         for at, (stage, why) in enumerate(found.not_applied):
             with st.container(key=f"refused-{at}"):
                 st.markdown(f"{ui.ICONS['unknown']} **Not applied**")

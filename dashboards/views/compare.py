@@ -130,7 +130,7 @@ def delta_table(deltas: Sequence[Delta], what: str, remarks: tuple[str, ...] = (
         schema_overrides={"before ms": pl.Float64, "after ms": pl.Float64, "change": pl.Float64},
     )
     shows = {name: Show.MS for name in frame.columns if name.endswith(" ms")}
-    return Table(frame, {**shows, "change": Show.SHARE, what: Show.LONG}, remarks)
+    return Table(frame, {**shows, "change": Show.SHARE, what: Show.LONG if what == "kernel" else Show.MEDIUM}, remarks)
 
 
 def stages_table(found: Comparison) -> Table | None:
@@ -177,7 +177,7 @@ def dispatch_table(found: Comparison) -> Table | None:
         },
         schema_overrides={"stage": pl.String},
     )
-    shows = {"before ms": Show.MS, "after ms": Show.MS, "ran before": Show.LONG, "runs after": Show.LONG}
+    shows = {"before ms": Show.MS, "after ms": Show.MS, "ran before": Show.MEDIUM, "runs after": Show.MEDIUM}
     return Table(frame, shows, ("Calls and device time of one step, mean.",))
 
 

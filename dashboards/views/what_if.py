@@ -99,9 +99,10 @@ def _times(factor: float | None) -> str:
 
 def bounds(found: WhatIf) -> list[tuple[str, str]]:
     """What keeps the step from being shorter, at either end, and the ceiling of these changes."""
-    rows = [("best case", _bound(found.least_bound))]
-    if found.least_ns != found.most_ns:
-        rows.append(("worst case", _bound(found.most_bound)))
+    if found.least_bound == found.most_bound:
+        rows = [("bounded by", _bound(found.least_bound))]
+    else:
+        rows = [("best case", _bound(found.least_bound)), ("worst case", _bound(found.most_bound))]
     if found.ceiling_ns != found.before_ns:
         ceiling = "without bound" if found.ceiling is None else _times(found.ceiling)
         rows.append(("ceiling", f"{ceiling}, if the changed stages took no time at all"))
@@ -163,7 +164,7 @@ def stages_table(found: WhatIf) -> Table:
         }
     )
     shows = {name: Show.MS for name in frame.columns if name.endswith(" ms")}
-    shows |= {"share": Show.SHARE, "stage, without its parts": Show.LONG}
+    shows |= {"share": Show.SHARE, "stage, without its parts": Show.MEDIUM}
     return Table(frame, shows, ("Of one step, mean over the steady steps.",))
 
 

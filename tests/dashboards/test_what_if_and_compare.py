@@ -55,7 +55,7 @@ def test_the_answer_names_range_and_bound(stages):
         "A step would take 2.999 ms to 3.063 ms instead of 10.22 ms: 3.34x as fast to 3.41x as fast."
     )
     assert dict(view.bounds(found))["ceiling"] == "4.66x as fast, if the changed stages took no time at all"
-    assert "what is not changed takes 2.196 ms, most of it vae_decode" in dict(view.bounds(found))["best case"]
+    assert "what is not changed takes 2.196 ms, most of it vae_decode" in dict(view.bounds(found))["bounded by"]
     host = what_if(stages, {"denoise": Change(Effect.FASTER, 10)}, host_ns=9_000_000)
     assert dict(view.bounds(host))["worst case"] == "the host alone needs 9.000 ms"
     gone = what_if(stages, {"denoise": Change(Effect.REMOVED)})
@@ -157,3 +157,20 @@ def test_the_downloads_are_the_answer(compared):
 
     assert json.loads(page._json(compared))["verdict"] == "faster"
     assert page._markdown(compared).startswith("## traceview compare")
+
+
+def test_a_second_trace_can_be_opened_on_the_page(show, as_open, samples_folder):
+    shown = show("compare", before=as_open("cuda"))
+    shown.test.text_input(key="compare-path").set_value(str(samples_folder / FLASH))
+    next(one for one in shown.test.button if one.label == "Open").click().run()
+    assert not shown.test.exception
+    assert shown.test.selectbox(key="compare-after").value == as_open(FLASH)
+    shown.test.text_input(key="compare-path").set_value(str(samples_folder / "README.md"))
+    next(one for one in shown.test.button if one.label == "Open").click().run()
+    assert "This could not be done" in shown.words
+    assert any("README.md" in one for one in shown.texts)
+
+
+@pytest.fixture
+def samples_folder(repository):
+    return repository / "sample_traces"
