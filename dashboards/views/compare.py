@@ -110,7 +110,7 @@ def bars(found: Comparison) -> Waterfall | None:
     return Waterfall(
         names=tuple(names),
         bars=tuple(made),
-        means=tuple(PartOfStep(name, round(ns), 0) for name, ns in zip(names, rows[1], strict=True)),
+        means=(),
         steps=2,
         by_stage=found.stages is not None,
         on_device=False,

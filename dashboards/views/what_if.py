@@ -142,7 +142,7 @@ def bars(found: WhatIf) -> Waterfall:
     return Waterfall(
         names=labels,
         bars=tuple(made),
-        means=made[0].parts,
+        means=(),
         steps=1,
         by_stage=True,
         on_device=False,
