@@ -76,7 +76,8 @@ class Waterfall:
     Attributes:
         names: Stages, longest first, then the others and what is in none; or the parts of the time of a device.
         bars: The steps shown, by time.
-        means: What each of the names takes of a step: mean over all steps, rounded to whole ns.
+        means: What each of the names takes of a step: mean over all steps, rounded to whole ns. Empty where bars are of
+            different things.
         steps: Number of steps there are, those on several devices counted on each.
         by_stage: The names are stages.
         on_device: A device is recorded, so that a stage has busy and idle time; without one all of it is idle.

@@ -88,13 +88,17 @@ def waterfall_svg(chart: Waterfall, *, theme: str = "page", width: int = WIDTH, 
             ]
         rows.append((bar.label, bar.wall_ns, segments))
     whole = sum(one.ns for one in chart.means)
+    means = {one.name: one for one in chart.means}
     legend = []
-    for one in chart.means:
-        words = f"{_short(one.name, chart.within)}: {duration(one.ns)} ({percent(one.ns / whole if whole else 0.0)})"
-        striped_all = chart.by_stage and chart.on_device and one.ns == one.idle_ns > 0
-        if chart.by_stage and chart.on_device and one.idle_ns:
-            words += ", all of it idle" if striped_all else f", of it idle {duration(one.idle_ns)}"
-        legend.append((words, colours[one.name], striped_all))
+    for name in chart.names:
+        words, mean = _short(name, chart.within), means.get(name)
+        apart = chart.by_stage and chart.on_device and mean is not None
+        all_idle = apart and mean is not None and mean.ns == mean.idle_ns > 0
+        if mean is not None:
+            words += f": {duration(mean.ns)} ({percent(mean.ns / whole if whole else 0.0)})"
+        if apart and mean is not None and mean.idle_ns:
+            words += ", all of it idle" if all_idle else f", of it idle {duration(mean.idle_ns)}"
+        legend.append((words, colours[name], all_idle))
     return _svg(rows, legend, theme=THEMES[theme], width=width, title=title)
 
 
