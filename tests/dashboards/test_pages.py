@@ -59,7 +59,7 @@ def test_parts_without_facts_say_why(show, as_open):
     nothing = show("overview", as_open("no-device")).words
     assert "not recorded" in nothing
     assert "The trace has no device work" in nothing
-    assert "not recorded" in show("dispatch", as_open("no-device")).words
+    assert "not recorded" in show("dispatch", as_open("bad/only-metadata.json")).words
 
 
 def test_copies_and_compilations_that_a_trace_would_not_show_are_not_called_none(show, as_open, monkeypatch):
