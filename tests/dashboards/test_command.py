@@ -58,7 +58,7 @@ def test_without_the_extra_it_says_what_to_install(capsys, monkeypatch):
     code, err = refused(capsys)
     assert code == 2
     assert err == (
-        "traceview: error: the dashboard needs streamlit and altair, which is not installed. "
+        "traceview: error: the dashboard needs streamlit and altair, not installed here. "
         "Run: pip install 'traceview[dashboard]'\n"
     )
 

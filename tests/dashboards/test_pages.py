@@ -52,6 +52,9 @@ def test_one_step_can_be_looked_at_alone(show, as_open):
     assert len(box.options) == 5
     box.select_index(2).run()
     assert not shown.test.exception
+    # The browser writes the choice into the address; a page with that address has it again.
+    assert show("overview", as_open("tpu"), step=box.options[2]).test.selectbox(key="step").index == 2
+    assert show("overview", as_open("tpu"), step="no such step").test.selectbox(key="step").index == 0
 
 
 def test_parts_without_facts_say_why(show, as_open):
