@@ -23,7 +23,15 @@ if TYPE_CHECKING:
 HERE = Path(__file__).resolve().parent
 ARTEFACTS = HERE / "artefacts"
 SAMPLES = HERE.parents[1] / "sample_traces"
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 
 # Where an app of several pages is reloaded, Streamlit looks for its server below the page's own address first.
 _PROBE = re.compile(r"/\w+/_stcore/(health|host-config)$")
