@@ -95,7 +95,7 @@ def run(options: argparse.Namespace) -> Answer:
     if missing:
         raise UsageError(
             "no-dashboard",
-            why=f"the dashboard needs {' and '.join(missing)}, which is not installed.",
+            why=f"the dashboard needs {' and '.join(missing)}, not installed here.",
             next_step="Run: pip install 'traceview[dashboard]'",
         )
     host = _host(options.host, remote=options.allow_remote)
@@ -141,7 +141,7 @@ def _end_as_by_ctrl_c() -> None:
             signal.signal(getattr(signal, name), _interrupt)
 
 
-def _interrupt(number: int, frame: FrameType | None) -> None:
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
