@@ -20,7 +20,7 @@ def test_an_event_of_the_address_is_told_exactly(show, as_open, opened):
     kernel = events.filter(events["kind"] == "kernel").row(3, named=True)
     shown = show("timeline", as_open("cuda"), event=str(kernel["id"]))
     told = dict(shown.tables[0].itertuples(index=False))
-    assert told["name"] == kernel["name"]
+    assert kernel["name"] in shown.texts
     assert told["start"] == f"{kernel['start_ns']:,} ns"
     assert told["duration"] == f"{kernel['dur_ns']:,} ns"
     assert told["launched by"].endswith(f"(event {kernel['launch_id']})")
