@@ -161,7 +161,7 @@ def _host(report: Report) -> Figure:
     gaps = report.gaps
     if gaps is None or gaps.devices is None:
         return Figure("Waits for the host", "-", "no device work recorded", meaning)
-    note = f"{duration(gaps.recoverable_ns)} of {duration(gaps.span_ns)}"
+    note = f"{duration(gaps.recoverable_ns)} of {duration(gaps.span_ns)} in all"
     if gaps.doubt:
         note += ", not reliable"
     return Figure(
