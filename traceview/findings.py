@@ -41,6 +41,15 @@ class CostOf(StrEnum):
     """From a start to an end, whatever happened in between."""
 
 
+class Window(StrEnum):
+    """Over which part of a trace a cost was added up."""
+
+    TRACE = "trace"
+    """All that is recorded."""
+    STEPS = "steps"
+    """The steps past the warm-up (:mod:`traceview.steady_state`)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One thing to know or to fix.
@@ -51,12 +60,13 @@ class Finding:
         title: One sentence that can stand alone.
         where: The op, kernel, module or stage concerned.
         evidence: What in the trace shows it, one line each, with numbers.
-        cost_ns: Upper bound of the time that a fix can save, ns; ``None`` if it cannot be told. Ceilings of several
-            findings do not add up.
+        cost_ns: Upper bound of the time that a fix can save, ns, summed over devices (host time: over threads);
+            ``None`` if it cannot be told. Ceilings of several findings do not add up.
         confidence: See :class:`Confidence`.
         fix: What to do.
         false_alarm_if: When this finding is wrong.
         cost_of: What kind of time ``cost_ns`` is.
+        window: Over which part of the trace ``cost_ns`` was added up.
     """
 
     code: str
@@ -69,3 +79,4 @@ class Finding:
     fix: str
     false_alarm_if: str
     cost_of: CostOf = CostOf.DEVICE
+    window: Window = Window.TRACE

@@ -37,6 +37,7 @@ class GapReport:
     Attributes:
         trace: Which trace.
         span_ns: From the first start to the last end of work, summed over devices (or of the host's ops), ns.
+        lanes: How many devices (without any: processes) that is summed over.
         causes: :data:`traceview.idle_split.IDLE_BY_CAUSE`; ``None`` if there is no work at all.
         gaps: :data:`traceview.gaps.GAPS`, by falling recoverable time; ``None`` likewise.
         devices: :data:`traceview.launch_health.LAUNCH_HEALTH`; ``None`` without device work.
@@ -50,6 +51,7 @@ class GapReport:
 
     trace: TraceInfo
     span_ns: int
+    lanes: int
     causes: pl.DataFrame | None
     gaps: pl.DataFrame | None
     devices: pl.DataFrame | None
@@ -62,12 +64,12 @@ class GapReport:
 
     @property
     def idle_ns(self) -> int:
-        """Idle time of all devices, ns."""
+        """Idle time of all devices together, ns."""
         return int(self.causes["idle_ns"].sum()) if self.causes is not None else 0
 
     @property
     def recoverable_ns(self) -> int:
-        """The most that changes on the host can win back, ns."""
+        """The most that changes on the host can win back, of all devices together, ns."""
         return int(self.causes["recoverable_ns"].sum()) if self.causes is not None else 0
 
 
@@ -94,6 +96,7 @@ def gap_report(timeline: Timeline, known: Sequence[Work] | None = None) -> GapRe
     return GapReport(
         trace=describe(timeline),
         span_ns=sum(intervals.total(*work.window) for work in works),
+        lanes=len(works),
         causes=idle_by_cause(timeline, pieces, found) if works else None,
         gaps=found if works else None,
         devices=launch_health(timeline, pieces, works) if on_device else None,

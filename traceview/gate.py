@@ -28,7 +28,7 @@ from traceview.expectations.vocabulary import spelled_out
 from traceview.findings import Finding, Severity
 from traceview.quantities import percent
 from traceview.rules.base import Facts
-from traceview.rules.catalogue import RULES
+from traceview.rules.catalogue import all_findings
 from traceview.stages import Staging, assign_stages, has_marks
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def check(
     staging = _stage(timeline, expectations, stages)
     timeline = staging.timeline if staging else timeline
     table = dispatch_table(timeline, torch=context.torch, cudnn=context.cudnn)
-    found = _findings(timeline, table)
+    found = _by_severity(all_findings(Facts(timeline, table)))
     accepts = (*(expectations.accepts if expectations else ()), *baseline)
     accepted_findings = accept_findings(found, accepts, today)
     counting = [one for one, known in zip(found, accepted_findings.accepted, strict=True) if not known]
@@ -186,11 +186,6 @@ def _unless_it_applies(stated: Expect | Forbid, circumstances: Circumstances) ->
     if applies.holds is None:
         return Judgement(Verdict.INCONCLUSIVE, f"whether it applies cannot be told: {applies.why}")
     return None if applies.holds else Judgement(Verdict.SKIPPED, f"does not apply: {applies.why}")
-
-
-def _findings(timeline: Timeline, table: DispatchTable) -> tuple[Finding, ...]:
-    facts = Facts(timeline, table)
-    return _by_severity(finding for rule in RULES for finding in rule.check(facts))
 
 
 def _by_severity(findings: Iterable[Finding]) -> tuple[Finding, ...]:

@@ -9,3 +9,11 @@ def percent(share: float) -> str:
         return "<0.1 %"
     shown = min(share * 100, 99.9) if 0.9995 <= share < 1 else share * 100
     return f"{shown:.1f} %"
+
+
+def signed_percent(share: float | None) -> str:
+    """A change as a share of what was, with its sign: ``"+3.2 %"``, ``"-68.6 %"``; ``"-"`` where it is not known."""
+    if share is None:
+        return "-"
+    sign = "+" if share > 0 else "-" if share < 0 else ""
+    return f"{sign}{percent(abs(share))}" if abs(share) < 10 else f"{sign}{abs(share) * 100:,.0f} %"

@@ -45,15 +45,18 @@ class RecompileReport:
         return self.recompiles.filter(~pl.col("warmup").fill_null(value=True) | unknown)
 
 
-def recompile_report(timeline: Timeline, log: CompileLog | None = None) -> RecompileReport:
+def recompile_report(
+    timeline: Timeline, log: CompileLog | None = None, *, known: pl.DataFrame | None = None
+) -> RecompileReport:
     """What was compiled in a trace, and what of it after the warm-up.
 
     Args:
         timeline: As :func:`traceview.load` returns it.
         log: Structured compile log of the same run.
+        known: Its :func:`traceview.recompiles.recompiles` without a log, if they are at hand.
     """
     steady = find_steady_state(timeline)
-    table = recompiles(timeline, steady, log)
+    table = recompiles(timeline, steady, log) if known is None else known
     limiting = limits(timeline, Answer.COMPILATIONS)
     notes = [PartNote("recompiles", note.text) for note in limiting]
     visible = bool(table.height) or shows_compilation(timeline)

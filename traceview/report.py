@@ -6,13 +6,14 @@ why; an empty tuple means that it was looked for and nothing is there.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from traceview import gaps
 from traceview.busy import DeviceBusy, busy
+from traceview.dispatch import dispatch_table
 from traceview.gap_report import GapReport, gap_report
 from traceview.idle_split import idle_split
 from traceview.recompile_report import RecompileReport, recompile_report
@@ -25,9 +26,11 @@ from traceview.report_parts import (
     describe,
     summarise_import,
 )
+from traceview.rules.base import Facts
 from traceview.stage_table import StageTable, stage_table
-from traceview.step_marks import StepSource
+from traceview.step_marks import WHOLE_NAME, StepSource
 from traceview.time_report import StepTimeline, stage_notes, step_notes, step_timeline
+from traceview.top_findings import RankedFinding, top_findings
 from traceview.transfer_report import TransferReport, transfer_report
 from traceview.xprof_figures import XprofFigures, xprof_figures
 
@@ -75,7 +78,7 @@ class Step:
 
     Attributes:
         name: Name of its range, as recorded.
-        index: Its number.
+        index: Its number, as the program counts, else from 0 in each process.
         rank: Rank of its process, if recorded.
         start_ns: Start, ns.
         wall_ns: From there to the end of its range or of its last device work, ns.
@@ -100,6 +103,20 @@ class Step:
     requests: int | None = None
     prefill_tokens: int | None = None
     decode_tokens: int | None = None
+    owner: str | None = None
+    """What tells its process from others; ``None`` if it is the only one."""
+
+    @property
+    def label(self) -> str:
+        """Its process where that is needed, its name, and its number where the name does not hold it."""
+        named = str(self.index) in re.findall(r"\d+", self.name)
+        number = "" if named or self.name == WHOLE_NAME else f" #{self.index}"
+        return " ".join(part for part in (self.who, f"{self.name}{number}") if part)
+
+    @property
+    def who(self) -> str | None:
+        """Its process: its rank, else what tells it from others; ``None`` if it is the only one."""
+        return self.owner or (None if self.rank is None else f"rank {self.rank}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +186,8 @@ class Report:
     transfers: TransferReport | None = None
     xprof: XprofFigures | None = None
     """The figures that XProf itself shows, for a profile of TPUs."""
+    findings: tuple[RankedFinding, ...] | None = None
+    """What every rule found in the whole trace, most to win first."""
 
 
 def steps_of(steps: StepTimeline) -> tuple[Step, ...]:
@@ -187,6 +206,7 @@ def steps_of(steps: StepTimeline) -> tuple[Step, ...]:
             requests=row["requests"],
             prefill_tokens=row["prefill_tokens"],
             decode_tokens=row["decode_tokens"],
+            owner=steps.owners.get(row["process"]),
         )
         for row in steps.table.steps.sort("start_ns", "process").iter_rows(named=True)
     )
@@ -281,7 +301,8 @@ def report(timeline: Timeline, *, launched_only: bool = False, given: Sequence[S
     elif kernels is None:
         notes.append(PartNote("kernels", "No device work has a launch in the file, so none is left."))
     notes += _launch_notes(devices, launched_only=launched_only)
-    works = gaps.works(timeline)
+    facts = Facts(timeline, dispatch_table(timeline))
+    works = facts.works
     time = step_timeline(timeline, split_idle=idle_split(timeline, works))
     stages = stage_table(timeline, given, steps=time.table)
     marked = time.table.source is not StepSource.WHOLE
@@ -302,9 +323,10 @@ def report(timeline: Timeline, *, launched_only: bool = False, given: Sequence[S
         time=time,
         stages=stages,
         gaps=gap_report(timeline, works),
-        recompiles=recompile_report(timeline),
+        recompiles=recompile_report(timeline, known=facts.recompiles),
         transfers=transfer_report(timeline),
         xprof=xprof,
+        findings=top_findings(facts),
     )
 
 

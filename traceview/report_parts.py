@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from traceview.device_labels import device_label, device_places
 from traceview.knowledge.architectures import architecture
 
 if TYPE_CHECKING:
     from traceview.timeline import Count, Timeline
-
-
-_PART: Final = "SparseCore"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +33,7 @@ class Device:
         rank: Rank of the file it comes from, if recorded.
         used: It did some work in the trace.
         architecture: ``"sm90"``, ``"gfx942"``, if it can be told.
+        place: Short name of its file, where number and rank do not tell it from another device.
     """
 
     device: int
@@ -45,14 +44,12 @@ class Device:
     rank: int | None
     used: bool
     architecture: str | None = None
+    place: str | None = None
 
     @property
     def label(self) -> str:
         """Short name within one trace, e.g. ``rank 1 device 0``."""
-        # A TPU's sparse cores have the number of the chip's core that they stand beside.
-        part = f" {self.name[self.name.index(_PART) :]}" if self.name and _PART in self.name else ""
-        text = f"device {self.ordinal}{part}"
-        return text if self.rank is None else f"rank {self.rank} {text}"
+        return device_label(self.ordinal, self.name, self.rank, self.place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +76,11 @@ class TraceInfo:
     truncated: bool
     trust: str
 
+    @property
+    def worked(self) -> int:
+        """Number of devices that did some work."""
+        return sum(one.used for one in self.devices)
+
 
 @dataclass(frozen=True, slots=True)
 class ImportNote:
@@ -103,6 +105,7 @@ def describe(timeline: Timeline) -> TraceInfo:
     """Which trace this is."""
     runs = timeline.runs
     ranks = {index: run.rank for index, run in enumerate(runs)}
+    places = device_places(timeline)
     used = set(timeline.device_work["device"].unique())
     devices = tuple(
         Device(
@@ -116,6 +119,7 @@ def describe(timeline: Timeline) -> TraceInfo:
             rank=ranks.get(row["run"]),
             used=row["device"] in used,
             architecture=architecture(row["vendor"], row["name"], row["compute_major"], row["compute_minor"]),
+            place=places.get(row["device"]),
         )
         for row in timeline.devices.iter_rows(named=True)
     )

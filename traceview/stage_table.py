@@ -94,6 +94,7 @@ class StageTable:
         steps: The steps, warm-up included.
         counted: Number of steps counted.
         devices: Number of devices counted.
+        lanes: How many steps of one device ``wall_ns`` is added up over: a step counts once for each device.
         notes: What limits the answer, in words.
     """
 
@@ -105,6 +106,7 @@ class StageTable:
     steps: StepTable
     counted: int
     devices: int
+    lanes: int
     notes: tuple[str, ...]
 
     @property
@@ -152,6 +154,7 @@ def stage_table(
         steps=steps,
         counted=len(set(cut.steps.tolist())),
         devices=len({device for device in cut.devices if device is not None}),
+        lanes=len(cut.walls),
         notes=tuple(notes),
     )
 

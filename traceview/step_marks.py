@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 STEP_NUMBER_KEYS: Final = ("step_num",)
 """Argument of a ``StepTraceAnnotation`` that holds the number of the step."""
 
+WHOLE_NAME: Final = "trace"
+"""Name of the only step of a process where nothing marks one."""
+
 _LEAST_ANCHORS: Final = 2
 
 
@@ -183,7 +186,7 @@ def _whole(timeline: Timeline) -> pl.DataFrame:
             host_start_ns=pl.col("start_ns").min(),
             host_end_ns=(pl.col("start_ns") + pl.col("dur_ns")).max(),
         )
-        .with_columns(name=pl.lit("trace"), number=pl.lit(0, pl.Int64))
+        .with_columns(name=pl.lit(WHOLE_NAME), number=pl.lit(0, pl.Int64))
         .with_columns(*(pl.lit(None, dtype).alias(name) for name, dtype in _COLUMNS.items() if name in _TOLD))
         .select(list(_COLUMNS))
         .cast(_COLUMNS)  # type: ignore[arg-type]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
 from traceview.accounting import device_times, process_times, why_idle_unreliable
+from traceview.device_labels import process_labels
 from traceview.dispatch import dispatch_table
 from traceview.idle_split import idle_split
 from traceview.report_parts import ImportSummary, PartNote, TraceInfo, describe, rank_of_process, summarise_import
@@ -32,6 +33,7 @@ class StepTimeline:
     Attributes:
         table: The steps, warm-up included.
         ranks: Rank of each process that has steps, where it is recorded.
+        owners: Label of each process that has steps, if there are several.
         times: How long the steady steps took; with several phases of a serving engine one entry for each, after the
             one for all.
         devices: What the steady steps took on each device, in parts; ``None`` without device work.
@@ -45,6 +47,7 @@ class StepTimeline:
     devices: tuple[DeviceTime, ...] | None
     processes: tuple[ProcessTime, ...]
     idle_doubt: str | None
+    owners: dict[int | None, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +114,7 @@ def step_timeline(
         devices=device_times(timeline, steps.steady, split_idle=split_idle) or None,
         processes=process_times(timeline, steps.steady),
         idle_doubt=why_idle_unreliable(timeline),
+        owners=process_labels(timeline, own) if len(own := steps.steps["process"].unique().to_list()) > 1 else {},
     )
 
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import polars as pl
+
 from traceview.allocations import allocations
+from traceview.device_labels import process_labels
 from traceview.report_parts import PartNote, describe, summarise_import
 from traceview.steady_state import WHICH_STEPS, find_steady_state
 from traceview.transfers import FEWEST_STEPS, copies, transfers
 from traceview.trust_limits import Answer, limits
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from traceview.report_parts import ImportSummary, TraceInfo
     from traceview.timeline import Timeline
 
@@ -30,6 +31,7 @@ class TransferReport:
         import_report: How the import went.
         notes: Why a part is missing or limited.
         trust: Grade that the import leaves for these numbers.
+        hosts: Label of each process whose copies the host recorded, if there are several.
     """
 
     trace: TraceInfo
@@ -39,6 +41,7 @@ class TransferReport:
     import_report: ImportSummary
     notes: tuple[PartNote, ...]
     trust: str
+    hosts: dict[int | None, str] = field(default_factory=dict)
 
 
 def transfer_report(timeline: Timeline) -> TransferReport:
@@ -49,6 +52,7 @@ def transfer_report(timeline: Timeline) -> TransferReport:
     """
     steady = find_steady_state(timeline)
     rows = copies(timeline)
+    hosts = rows.filter(pl.col("device").is_null())["process"].unique().sort().to_list()
     limiting = limits(timeline, Answer.TRANSFERS)
     notes = [PartNote("transfers", note.text) for note in limiting]
     on_device = bool(timeline.device_work.height)
@@ -78,4 +82,5 @@ def transfer_report(timeline: Timeline) -> TransferReport:
         import_report=summarise_import(timeline),
         notes=tuple(notes),
         trust=limiting[0].trust.value if limiting else "good",
+        hosts=process_labels(timeline, hosts) if len(hosts) > 1 else {},
     )

@@ -12,7 +12,7 @@ from traceview.cli.main import COMMANDS, build_parser
 
 MODULES = [import_module(f"traceview.cli.{name}") for name in COMMANDS]
 HEADINGS = ["Example", "Input and options", "Exit codes", "JSON", "Limits"]
-OWN_HEADINGS = {"What counts as idle", "What is found", "In Python"}
+OWN_HEADINGS = {"Findings", "How it counts", "What counts as idle", "What is found", "In Python"}
 """What some commands have to explain besides."""
 
 

@@ -76,7 +76,7 @@ def test_steps_add_up(samples, run):
     assert [step["warmup"] for step in document["steps"]] == [False] * 4
 
 
-@pytest.mark.parametrize("command", ["stages", "steps"])
+@pytest.mark.parametrize("command", ["stages", "steps", "report"])
 def test_markdown(command, samples, run):
     done = run(command, samples / MATH, "--format", "markdown")
     assert (done.code, done.err) == (0, "")
@@ -93,6 +93,29 @@ def test_markdown(command, samples, run):
             assert line.count("|") == width or "rule" in line, line
         elif not line:
             width = 0
+
+
+def test_report_in_markdown_says_what_the_text_says(samples, run):
+    """The same headline and the same sections in the same order."""
+    text, marked = (run("report", samples / MATH, "--format", form).out for form in ("text", "markdown"))
+    headline = " ".join(text.split("\n\n")[0].split())
+    assert f"**{headline}**" in marked
+    written = [line.removeprefix("### ") for line in marked.splitlines() if line.startswith("### ")]
+    assert [line for line in text.splitlines() if line in written] == written
+    assert {"Findings", "Idle time by cause", "Device time by family"} <= set(written)
+
+
+def test_names_of_a_trace_are_inert_in_the_markdown_of_a_report(tmp_path, run):
+    name = "<script>|*a*|@someone\nnew line"
+    events = [
+        {"ph": "X", "cat": "kernel", "name": name, "pid": 0, "tid": 7, "ts": at, "dur": 5, "args": {"device": 0, "stream": 7}}
+        for at in (0, 10)
+    ]  # fmt: skip
+    marked = run("report", authored(tmp_path, *events), "--format", "markdown").out
+    assert "script" in marked
+    assert "<script" not in marked
+    assert "@someone" not in marked
+    assert "\nnew line" not in marked
 
 
 def test_a_limit_keeps_the_longest_stages(samples, run):

@@ -167,7 +167,7 @@ def test_copies_of_several_devices_name_their_device(devices):
     out = io.StringIO()
     write_transfers(transfer_report(timeline(*rows)), Page(out), limit=None)
     lines = [line.split() for line in out.getvalue().splitlines() if "HtoD" in line.split()]
-    named = [line[:3] for line in lines if "copies:" not in line and "copy:" not in line]
+    named = [line[:3] for line in lines if "copies" not in line and "copy:" not in line]
     assert sorted(named) == (
         [["HtoD", "-", "1"]] if devices == 1 else [["device", "0", "HtoD"], ["device", "1", "HtoD"]]
     )

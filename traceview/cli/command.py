@@ -5,14 +5,20 @@ from __future__ import annotations
 import argparse
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TextIO
+from typing import TYPE_CHECKING, Any, Final, Protocol, TextIO
+
+from traceview.errors import ExitCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from traceview.errors import ExitCode
+    from traceview.render.page import Page
     from traceview.stages import StagePattern
     from traceview.timeline import Timeline
+
+
+FORMS: Final = ("text", "json", "markdown")
+"""Forms of the results that :func:`in_form` writes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +50,39 @@ class Command(Protocol):
         Raises:
             TraceviewError: what the user can do something about.
         """
+
+
+def in_form(
+    options: argparse.Namespace,
+    *,
+    document: Callable[[], dict[str, Any]],
+    text: Callable[[Page], None],
+    markdown: Callable[[TextIO], None],
+    code: ExitCode | None = None,
+) -> Answer:
+    """The answer of a command that shows a result in the form that ``--format`` asks for.
+
+    Args:
+        options: With ``format``.
+        document: The result as a JSON document.
+        text: Writes it on a page.
+        markdown: Writes it as Markdown.
+        code: What the program ends with; 0 if not given.
+    """
+
+    def write(out: TextIO) -> None:
+        if options.format == "json":
+            from traceview.render.documents import dumps
+
+            print(dumps(document()), file=out)
+        elif options.format == "markdown":
+            markdown(out)
+        else:
+            from traceview.render.page import Page
+
+            text(Page(out))
+
+    return Answer(ExitCode.OK if code is None else code, write)
 
 
 def add_trace_options(parser: argparse.ArgumentParser, formats: Sequence[str] = ("text", "json")) -> None:

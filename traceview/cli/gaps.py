@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
-from traceview.cli.command import Answer, add_trace_options, load_traces, positive
-from traceview.errors import ExitCode
+from traceview.cli.command import FORMS, Answer, add_trace_options, in_form, load_traces, positive
 
 if TYPE_CHECKING:
     import argparse
+
+    from traceview.render.page import Page
 
 NAME = "gaps"
 SUMMARY = "Show why the devices stood idle, and what held the host"
@@ -20,7 +21,7 @@ DESCRIPTION = (
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Options of this command."""
-    add_trace_options(parser, ("text", "json", "markdown"))
+    add_trace_options(parser, FORMS)
     parser.add_argument(
         "--limit",
         type=positive,
@@ -38,19 +39,19 @@ def run(options: argparse.Namespace) -> Answer:
     limit = options.limit or (1000 if options.format == "json" else 10)
     where = [] if result.gaps is None else places(timeline, result.gaps.head(min(limit, 1000)))
 
-    def write(out: TextIO) -> None:
-        if options.format == "json":
-            from traceview.render.documents import dumps
-            from traceview.render.idle_documents import gaps_document
+    def document() -> dict[str, Any]:
+        from traceview.render.idle_documents import gaps_document
 
-            print(dumps(gaps_document(result, limit=limit, places=where)), file=out)
-            return
-        from traceview.render.idle_text import print_gaps, write_gaps
-        from traceview.render.page import Page
+        return gaps_document(result, limit=limit, places=where)
 
-        if options.format == "markdown":
-            print_gaps(result, out, places=where, limit=limit)
-        else:
-            write_gaps(result, Page(out), places=where, limit=limit)
+    def text(page: Page) -> None:
+        from traceview.render.idle_text import write_gaps
 
-    return Answer(ExitCode.OK, write)
+        write_gaps(result, page, places=where, limit=limit)
+
+    def markdown(out: TextIO) -> None:
+        from traceview.render.idle_text import print_gaps
+
+        print_gaps(result, out, places=where, limit=limit)
+
+    return in_form(options, document=document, text=text, markdown=markdown)

@@ -31,6 +31,7 @@ COMMANDS: Final = (
     "gaps",
     "recompiles",
     "transfers",
+    "compare",
     "dashboard",
     "rule",
     "rules",

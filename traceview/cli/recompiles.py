@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
-from traceview.cli.command import Answer, add_trace_options, load_traces, positive
-from traceview.errors import ExitCode
+from traceview.cli.command import FORMS, Answer, add_trace_options, in_form, load_traces, positive
 
 if TYPE_CHECKING:
     import argparse
+
+    from traceview.render.page import Page
 
 NAME = "recompiles"
 SUMMARY = "Show what was compiled or captured, when, why, and what it cost"
@@ -20,7 +21,7 @@ DESCRIPTION = (
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Options of this command."""
-    add_trace_options(parser, ("text", "json", "markdown"))
+    add_trace_options(parser, FORMS)
     parser.add_argument(
         "--compile-log",
         metavar="PATH",
@@ -38,19 +39,19 @@ def run(options: argparse.Namespace) -> Answer:
     log = read_compile_log(options.compile_log) if options.compile_log else None
     result = recompile_report(load_traces(options), log)
 
-    def write(out: TextIO) -> None:
-        if options.format == "json":
-            from traceview.render.documents import dumps
-            from traceview.render.idle_documents import recompiles_document
+    def document() -> dict[str, Any]:
+        from traceview.render.idle_documents import recompiles_document
 
-            print(dumps(recompiles_document(result, limit=options.limit)), file=out)
-            return
-        from traceview.render.page import Page
-        from traceview.render.recompile_text import print_recompiles, write_recompiles
+        return recompiles_document(result, limit=options.limit)
 
-        if options.format == "markdown":
-            print_recompiles(result, out, limit=options.limit)
-        else:
-            write_recompiles(result, Page(out), limit=options.limit)
+    def text(page: Page) -> None:
+        from traceview.render.recompile_text import write_recompiles
 
-    return Answer(ExitCode.OK, write)
+        write_recompiles(result, page, limit=options.limit)
+
+    def markdown(out: TextIO) -> None:
+        from traceview.render.recompile_text import print_recompiles
+
+        print_recompiles(result, out, limit=options.limit)
+
+    return in_form(options, document=document, text=text, markdown=markdown)

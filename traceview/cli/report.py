@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
-from traceview.cli.command import Answer, add_stage_option, add_trace_options, given_stages, load_traces
+from traceview.cli.command import FORMS, Answer, add_stage_option, add_trace_options, given_stages, in_form, load_traces
 from traceview.errors import ExitCode
 
 if TYPE_CHECKING:
     import argparse
+
+    from traceview.render.page import Page
+    from traceview.report import Report
+    from traceview.stages import StagePattern
+    from traceview.timeline import Timeline
 
 NAME = "report"
 SUMMARY = "Show where the time went: steps, stages, devices, kernels"
@@ -20,32 +25,62 @@ DESCRIPTION = (
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Options of this command."""
-    add_trace_options(parser)
+    add_trace_options(parser, (*FORMS, "html"))
     add_stage_option(parser)
     parser.add_argument(
         "--launched-only",
         action="store_true",
         help="leave out device work whose launch is not in the file (it was asked for before recording began)",
     )
+    parser.add_argument(
+        "--html",
+        metavar="FILE",
+        help="also write the report as one self-contained page to FILE, to share it; --format html prints it",
+    )
+    parser.add_argument("--force", action="store_true", help="with --html, replace FILE if it exists")
 
 
 def run(options: argparse.Namespace) -> Answer:
     """Read and analyse."""
     from traceview import report
+    from traceview.cli.html_file import checked_path, write_page
 
     given = given_stages(options)
-    result = report.report(load_traces(options), launched_only=options.launched_only, given=given)
+    path = checked_path(options.html, options.traces, force=options.force)
+    timeline = load_traces(options)
+    result = report.report(timeline, launched_only=options.launched_only, given=given)
+    html = _page(timeline, result, given) if path or options.format == "html" else ""
+    if path:
+        write_page(path, html, result.trace.files)
 
-    def write(out: TextIO) -> None:
-        if options.format == "json":
-            from traceview.render.documents import dumps
-            from traceview.render.report_document import report_document
+    def document() -> dict[str, Any]:
+        from traceview.render.report_document import report_document
 
-            print(dumps(report_document(result)), file=out)
-        else:
-            from traceview.render.page import Page
-            from traceview.render.report_text import write_report
+        return report_document(result)
 
-            write_report(result, Page(out))
+    def text(page: Page) -> None:
+        from traceview.render.report_text import write_report
 
-    return Answer(ExitCode.OK, write)
+        write_report(result, page)
+
+    def markdown(out: TextIO) -> None:
+        from traceview.render.report_text import print_report
+
+        print_report(result, out)
+
+    def page(out: TextIO) -> None:
+        out.write(html)
+
+    if options.format == "html":
+        return Answer(ExitCode.OK, page)
+    return in_form(options, document=document, text=text, markdown=markdown)
+
+
+def _page(timeline: Timeline, result: Report, given: tuple[StagePattern, ...]) -> str:
+    """The report as a page, with what only the page has: the verdict on what ran, and the steps as a chart."""
+    from traceview.gate import check
+    from traceview.render.report_html import ReportPage, report_html
+    from traceview.waterfall import waterfall
+
+    chart = waterfall(timeline, result.time.table, result.trace.devices, given=given) if result.time else None
+    return report_html(ReportPage(result, check(timeline), chart))

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
-from traceview.cli.command import Answer, add_stage_option, add_trace_options, given_stages, load_traces, positive
-from traceview.errors import ExitCode
+from traceview.cli.command import (
+    FORMS,
+    Answer,
+    add_stage_option,
+    add_trace_options,
+    given_stages,
+    in_form,
+    load_traces,
+    positive,
+)
 
 if TYPE_CHECKING:
     import argparse
+
+    from traceview.render.page import Page
 
 NAME = "stages"
 SUMMARY = "Show what each stage takes and what a change of it can win"
@@ -22,7 +32,7 @@ DEFAULT_LIMIT: Final = 16
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Options of this command."""
-    add_trace_options(parser, ("text", "json", "markdown"))
+    add_trace_options(parser, FORMS)
     add_stage_option(parser)
     parser.add_argument(
         "--limit",
@@ -40,19 +50,19 @@ def run(options: argparse.Namespace) -> Answer:
     given = given_stages(options)
     result = stage_report(load_traces(options), given)
 
-    def write(out: TextIO) -> None:
-        if options.format == "json":
-            from traceview.render.documents import dumps
-            from traceview.render.time_documents import stages_document
+    def document() -> dict[str, Any]:
+        from traceview.render.time_documents import stages_document
 
-            print(dumps(stages_document(result)), file=out)
-            return
-        from traceview.render.page import Page
-        from traceview.render.time_text import print_stages, write_stages
+        return stages_document(result)
 
-        if options.format == "markdown":
-            print_stages(result, out, limit=options.limit)
-        else:
-            write_stages(result, Page(out), limit=options.limit)
+    def text(page: Page) -> None:
+        from traceview.render.time_text import write_stages
 
-    return Answer(ExitCode.OK, write)
+        write_stages(result, page, limit=options.limit)
+
+    def markdown(out: TextIO) -> None:
+        from traceview.render.time_text import print_stages
+
+        print_stages(result, out, limit=options.limit)
+
+    return in_form(options, document=document, text=text, markdown=markdown)

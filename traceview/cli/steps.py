@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
-from traceview.cli.command import Answer, add_trace_options, load_traces
-from traceview.errors import ExitCode
+from traceview.cli.command import FORMS, Answer, add_trace_options, in_form, load_traces
 
 if TYPE_CHECKING:
     import argparse
+
+    from traceview.render.page import Page
 
 NAME = "steps"
 SUMMARY = "Show the steps, how long they took, and what their time went to"
@@ -20,7 +21,7 @@ DESCRIPTION = (
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Options of this command."""
-    add_trace_options(parser, ("text", "json", "markdown"))
+    add_trace_options(parser, FORMS)
 
 
 def run(options: argparse.Namespace) -> Answer:
@@ -31,19 +32,19 @@ def run(options: argparse.Namespace) -> Answer:
     result = step_report(load_traces(options))
     steps = steps_of(result.steps)
 
-    def write(out: TextIO) -> None:
-        if options.format == "json":
-            from traceview.render.documents import dumps
-            from traceview.render.time_documents import steps_document
+    def document() -> dict[str, Any]:
+        from traceview.render.time_documents import steps_document
 
-            print(dumps(steps_document(result, steps)), file=out)
-            return
-        from traceview.render.page import Page
-        from traceview.render.time_text import print_steps, write_steps
+        return steps_document(result, steps)
 
-        if options.format == "markdown":
-            print_steps(result, steps, out)
-        else:
-            write_steps(result, steps, Page(out))
+    def text(page: Page) -> None:
+        from traceview.render.time_text import write_steps
 
-    return Answer(ExitCode.OK, write)
+        write_steps(result, steps, page)
+
+    def markdown(out: TextIO) -> None:
+        from traceview.render.time_text import print_steps
+
+        print_steps(result, steps, out)
+
+    return in_form(options, document=document, text=text, markdown=markdown)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
-from traceview.cli.command import Answer, add_trace_options, load_traces, positive
-from traceview.errors import ExitCode
+from traceview.cli.command import FORMS, Answer, add_trace_options, in_form, load_traces, positive
 
 if TYPE_CHECKING:
     import argparse
+
+    from traceview.render.page import Page
 
 NAME = "transfers"
 SUMMARY = "Show what was copied between host and devices, and what comes back each step"
@@ -20,7 +21,7 @@ DESCRIPTION = (
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Options of this command."""
-    add_trace_options(parser, ("text", "json", "markdown"))
+    add_trace_options(parser, FORMS)
     parser.add_argument(
         "--limit",
         type=positive,
@@ -36,19 +37,19 @@ def run(options: argparse.Namespace) -> Answer:
     result = transfer_report(load_traces(options))
     limit = options.limit or (None if options.format == "json" else 20)
 
-    def write(out: TextIO) -> None:
-        if options.format == "json":
-            from traceview.render.documents import dumps
-            from traceview.render.idle_documents import transfers_document
+    def document() -> dict[str, Any]:
+        from traceview.render.idle_documents import transfers_document
 
-            print(dumps(transfers_document(result, limit=limit)), file=out)
-            return
-        from traceview.render.page import Page
-        from traceview.render.transfer_text import print_transfers, write_transfers
+        return transfers_document(result, limit=limit)
 
-        if options.format == "markdown":
-            print_transfers(result, out, limit=limit)
-        else:
-            write_transfers(result, Page(out), limit=limit)
+    def text(page: Page) -> None:
+        from traceview.render.transfer_text import write_transfers
 
-    return Answer(ExitCode.OK, write)
+        write_transfers(result, page, limit=limit)
+
+    def markdown(out: TextIO) -> None:
+        from traceview.render.transfer_text import print_transfers
+
+        print_transfers(result, out, limit=limit)
+
+    return in_form(options, document=document, text=text, markdown=markdown)

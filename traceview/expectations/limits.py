@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-import polars as pl
-
 from traceview.busy import busy
+from traceview.device_labels import device_labels
 from traceview.expectations.host_gaps import steady_idle, why_unreliable
 from traceview.expectations.judging import incomplete
 from traceview.expectations.model import Judgement, Limit, Verdict
@@ -94,12 +93,7 @@ def _of_span(part: Callable[[DeviceBusy], int], words: str) -> Callable[[Pieces]
 
 def _device_name(timeline: Timeline, device: int) -> str:
     """``device 1``, or ``rank 3 device 0`` where several ranks are on one timeline."""
-    rows = timeline.devices.filter(pl.col("device") == device).to_dicts()
-    if not rows:
-        return f"device {device}"
-    rank = timeline.runs[rows[0]["run"]].rank
-    name = f"device {rows[0]['ordinal']}"
-    return name if rank is None else f"rank {rank} {name}"
+    return device_labels(timeline).get(device, f"device {device}")
 
 
 def _unidentified(pieces: Pieces) -> Measure:

@@ -11,7 +11,7 @@ from traceview.knowledge.dtypes import short_dtype
 from traceview.render.conditions import write_conditions
 from traceview.render.names import kernel_names
 from traceview.render.page import Column, Page
-from traceview.render.units import counted, duration, durations, percent, saving
+from traceview.render.units import counted, duration, durations, percent, saving, together
 from traceview.render.why import write_why
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def write_check(
     if result.table.dispatches and result.table.span_ns > result.table.busy_ns > 0:
         page.blank()
         page.remark(
-            f"of busy: of {duration(result.table.busy_ns)} in which the devices worked, "
+            f"of busy: of {duration(result.table.busy_ns)} in which the devices worked{together(trace.worked)}, "
             f"{percent(result.table.busy_ns / result.table.span_ns)} of their span (first to last work)."
         )
     page.blank()

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from traceview.findings import Finding
     from traceview.gate import CheckResult
     from traceview.report import ImportSummary, KernelReport, KernelUse, PartNote, TraceInfo
+    from traceview.top_findings import RankedFinding
 
 
 def dumps(document: dict[str, Any]) -> str:
@@ -113,9 +114,22 @@ def finding_part(finding: Finding) -> dict[str, Any]:
         "where": finding.where,
         "evidence": list(finding.evidence),
         "cost_ns": finding.cost_ns,
+        "cost_of": finding.cost_of.value,
         "confidence": finding.confidence.value,
         "fix": finding.fix,
         "false_alarm_if": finding.false_alarm_if,
+    }
+
+
+def ranked_part(finding: RankedFinding) -> dict[str, Any]:
+    """One finding with what a fix can win."""
+    return {
+        **finding_part(finding),
+        "share": finding.share,
+        "won_ns": finding.won_ns,
+        "window": finding.window.value,
+        "trust": finding.trust,
+        "limited_by": list(finding.limited_by),
     }
 
 

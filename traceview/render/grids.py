@@ -22,13 +22,15 @@ class Grid:
     """A table with its heading and remarks; cells are plain text.
 
     ``above``: the first cell of each row is a sentence; as text it stands on a line of its own above the row.
+    ``items``: sentences as a list, below all else.
     """
 
     heading: str
-    columns: tuple[Column, ...]
+    columns: Sequence[Column]
     rows: list[list[str]]
     remarks: tuple[str, ...] = ()
     above: bool = False
+    items: tuple[str, ...] = ()
 
 
 def write_grid(page: Page, grid: Grid) -> None:
@@ -41,6 +43,8 @@ def write_grid(page: Page, grid: Grid) -> None:
         page.table(grid.columns, grid.rows)
     for remark in grid.remarks:
         page.remark(remark)
+    for item in grid.items:
+        page.bullet(item)
 
 
 def print_markdown(
@@ -57,6 +61,7 @@ def print_markdown(
         # Leading spaces stand for nesting, which Markdown would drop.
         lines += [f"| {' | '.join(_markdown_cell(cell) for cell in row)} |" for row in grid.rows]
         lines += [line for remark in grid.remarks for line in ("", _shown(remark, 2 * MOST_LINE))]
+        lines += [f"- {_shown(item, 2 * MOST_LINE)}" for item in grid.items]
     print("\n".join(lines), file=out)
 
 

@@ -10,7 +10,7 @@ from traceview.render.grids import Grid, print_markdown, write_grid
 from traceview.render.names import host_name
 from traceview.render.notes import notes_grid
 from traceview.render.page import Column, Page
-from traceview.render.units import counted, duration, durations, percent
+from traceview.render.units import duration, durations, percent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,10 +59,13 @@ def gap_sentence(result: GapReport) -> str:
         return "Neither device work nor ops are recorded: idle time cannot be told."
     idle, span = result.idle_ns, result.span_ns
     share = percent(idle / span if span else None)
+    # Times of several devices are means, so that they can be held against the length of the recording.
+    lanes = max(result.lanes, 1)
+    each = " each" if lanes > 1 else ""
     who = "Device idle" if result.devices is not None else "No device recorded; between ops the host spent"
-    if result.devices is not None and result.devices.height > 1:
-        who = f"{counted(result.devices.height, 'device')} idle"
-    text = f"{who} {duration(idle)} of {duration(span)} ({share})"
+    if lanes > 1:
+        who = f"{lanes:,} devices idle, on average," if result.devices is not None else f"{who}, on average of {lanes},"
+    text = f"{who} {duration(round(idle / lanes))} of {duration(round(span / lanes))} ({share})"
     totals: dict[str, int] = {}
     for cause, ns in result.causes.select("cause", "idle_ns").iter_rows():
         totals[cause] = totals.get(cause, 0) + ns
@@ -76,7 +79,7 @@ def gap_sentence(result: GapReport) -> str:
         if bound.any():
             text += " Launch-bound: the host launches work slower than the device runs it."
     if idle and result.recoverable_ns:
-        text += f" At most {duration(result.recoverable_ns)} can be won back on the host."
+        text += f" At most {duration(round(result.recoverable_ns / lanes))}{each} can be won back on the host."
     if result.doubt:
         text += " Idle time is not reliable here."
     return text
@@ -158,7 +161,10 @@ def _gaps(result: GapReport, places: Sequence[str | None], limit: int) -> Grid |
         return None
     rows = list(result.gaps.head(limit).iter_rows(named=True))
     unit, texts = durations(row["dur_ns"] for row in rows)
+    several = result.lanes > 1 and result.devices is not None
+    width = _GAP_WIDTH - (max(len(_label(result, row["device"])) for row in rows) + 2 if several else 0)
     columns = (
+        *((Column("device"),) if several else ()),
         Column("at ms", number=True),
         Column(f"idle {unit}", number=True),
         Column("cause"),
@@ -168,11 +174,13 @@ def _gaps(result: GapReport, places: Sequence[str | None], limit: int) -> Grid |
     )
     table = []
     for row, text, place in zip(rows, texts, places, strict=False):
-        held = host_name(row["culprit"] or row["reason"] or "nothing recorded on the thread", _GAP_WIDTH)
+        held = host_name(row["culprit"] or row["reason"] or "nothing recorded on the thread", width)
         if place and row["culprit"] and place not in row["culprit"]:
-            held = f"{host_name(held, _CAUSE_WIDTH)} in {host_name(place, _GAP_WIDTH - _CAUSE_WIDTH)}"
+            half = min(_CAUSE_WIDTH, width // 2)
+            held = f"{host_name(held, half)} in {host_name(place, width - half)}"
         table.append(
             [
+                *((_label(result, row["device"]),) if several else ()),
                 f"{row['start_ns'] / 1e6:,.3f}",
                 text,
                 row["cause"],
@@ -206,7 +214,9 @@ def _waits(result: GapReport) -> Grid | None:
         name = host_name(f"{row['name']} in {row['op']}" if row["op"] else row["name"], _GAP_WIDTH)
         table.append([name, f"{row['count']:,}", per_step, host, *((idle,) if on_device else ())])
     if on_device:
-        return Grid("Waits of the host", columns, table)
+        several = result.lanes > 1
+        remark = (f"host: all processes together. device idle: {result.lanes:,} devices together.",) if several else ()
+        return Grid("Waits of the host", columns, table, remark)
     return Grid("Values read by Python", columns, table, ("On a device each of these reads would wait for it.",))
 
 
@@ -258,7 +268,9 @@ def _regions(result: GapReport) -> Grid | None:
     if result.regions is None or not result.regions.height:
         return None
     rows = list(result.regions.head(_MOST_REGIONS).iter_rows(named=True))
+    several = result.lanes > 1
     columns = (
+        *((Column("device"),) if several else ()),
         Column("at ms", number=True),
         Column("length", number=True),
         Column("idle", number=True),
@@ -266,6 +278,7 @@ def _regions(result: GapReport) -> Grid | None:
     )
     table = [
         [
+            *((_label(result, row["device"]),) if several else ()),
             f"{row['start_ns'] / 1e6:,.3f}",
             duration(row["end_ns"] - row["start_ns"]),
             f"{duration(row['idle_ns'])} ({percent(row['idle_ns'] / (row['end_ns'] - row['start_ns']))})",

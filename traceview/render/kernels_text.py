@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from traceview.render.conditions import write_conditions
+from traceview.render.grids import Grid
 from traceview.render.names import middle_cut, plain
 from traceview.render.page import Column, Page
-from traceview.render.units import counted, duration, durations, percent
+from traceview.render.units import counted, duration, durations, percent, together
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,11 +42,13 @@ def write_kernel_report(
     write_conditions(page, result.trace, result.import_report)
     if result.kernels is None or result.families is None or shown is None:
         return
-    page.heading("Device time by family")
+    everywhere = together(result.trace.worked)
+    page.heading(f"Device time by family{everywhere}")
     write_families(page, result.families)
     distinct = sum(family in (None, one.family) for one in result.kernels)
     asked = f"kernels of family {family}" if family else "kernels"
-    page.heading(asked.capitalize() if len(shown) == distinct else f"{len(shown):,} of {distinct:,} {asked}")
+    some = asked.capitalize() if len(shown) == distinct else f"{len(shown):,} of {distinct:,} {asked}"
+    page.heading(f"{some}{everywhere}")
     write_kernels(page, shown, details=True, full_names=full_names)
     cut = sum(len(one.name) > MOST_FULL for one in shown)
     if full_names and cut:
@@ -62,6 +65,15 @@ def _explain(result: KernelReport) -> str:
 
 def write_families(page: Page, families: Sequence[KernelUse]) -> None:
     """One row per family of device work."""
+    page.table(*_family_rows(families))
+
+
+def families_grid(families: Sequence[KernelUse], heading: str) -> Grid:
+    """The same as a table that text and Markdown share."""
+    return Grid(heading, *_family_rows(families))
+
+
+def _family_rows(families: Sequence[KernelUse]) -> tuple[list[Column], list[list[str]]]:
     unit, totals = durations(one.total_ns for one in families)
     columns = [
         Column("share", number=True),
@@ -72,7 +84,7 @@ def write_families(page: Page, families: Sequence[KernelUse]) -> None:
     rows = [
         [percent(one.share), total, f"{one.count:,}", one.family] for one, total in zip(families, totals, strict=True)
     ]
-    page.table(*_with_busy(columns, rows, families))
+    return _with_busy(columns, rows, families)
 
 
 def write_kernels(page: Page, kernels: Sequence[KernelUse], *, details: bool = False, full_names: bool = False) -> None:
@@ -84,6 +96,18 @@ def write_kernels(page: Page, kernels: Sequence[KernelUse], *, details: bool = F
         details: Also provider and busy share.
         full_names: Do not shorten names of up to :data:`MOST_FULL` characters.
     """
+    columns, rows = _kernel_rows(kernels, details=details, full_names=full_names)
+    page.table(columns, rows, least_name=LEAST_NAME if details and not full_names else 0)
+
+
+def kernels_grid(kernels: Sequence[KernelUse], heading: str) -> Grid:
+    """The same as a table that text and Markdown share."""
+    return Grid(heading, *_kernel_rows(kernels))
+
+
+def _kernel_rows(
+    kernels: Sequence[KernelUse], *, details: bool = False, full_names: bool = False
+) -> tuple[list[Column], list[list[str]]]:
     unit, totals = durations(one.total_ns for one in kernels)
     mean_unit, means = durations((one.mean_ns for one in kernels), short=True)
     columns = [
@@ -111,7 +135,7 @@ def write_kernels(page: Page, kernels: Sequence[KernelUse], *, details: bool = F
     ]
     if details:
         columns, rows = _with_busy(columns, rows, kernels)
-    page.table(columns, rows, least_name=LEAST_NAME if details and not full_names else 0)
+    return columns, rows
 
 
 def _with_busy(
@@ -147,6 +171,6 @@ def _verdict(result: KernelReport) -> str:
     first = result.kernels[0]
     return (
         f"{counted(len(result.kernels), 'kernel')} in {counted(runs, 'run')}, "
-        f"{duration(sum(one.total_ns for one in result.kernels))} of device time. "
+        f"{duration(sum(one.total_ns for one in result.kernels))} of device time{together(result.trace.worked)}. "
         f"Longest in total: {what(first)}, {percent(first.share)}."
     )

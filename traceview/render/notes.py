@@ -14,8 +14,13 @@ if TYPE_CHECKING:
 
 def notes_grid(notes: Sequence[PartNote]) -> Grid | None:
     """The remarks, each once; ``None`` without any."""
-    texts = dict.fromkeys(_sentence(note.text) for note in notes)
-    return Grid("Notes", (), [], tuple(f"- {text}" for text in texts)) if texts else None
+    return sentences_grid([note.text for note in notes])
+
+
+def sentences_grid(said: Sequence[str]) -> Grid | None:
+    """The same of texts."""
+    texts = dict.fromkeys(_sentence(text) for text in said)
+    return Grid("Notes", (), [], items=tuple(texts)) if texts else None
 
 
 def _sentence(text: str) -> str:

@@ -30,7 +30,11 @@ def recompile_sentence(result: RecompileReport) -> str:
     if not table.height:
         return "Nothing was compiled in the recorded window."
     spent = int(table["dur_ns"].sum())
-    everything = f"{counted(table.height, 'compilation')} in the recorded window, {duration(spent)} of host time"
+    processes = table["process"].n_unique()
+    everywhere = f" of {processes:,} processes together" if processes > 1 else ""
+    everything = (
+        f"{counted(table.height, 'compilation')} in the recorded window, {duration(spent)} of host time{everywhere}"
+    )
     known = table["warmup"].null_count() < table.height
     if not known:
         text = f"{everything}; without profiler steps it is not known which are warm-up."

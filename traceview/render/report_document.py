@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from traceview.render.documents import family_part, import_part, kernel_part, notes_part, trace_part
+from traceview.render.documents import family_part, import_part, kernel_part, notes_part, ranked_part, trace_part
 from traceview.render.idle_documents import gaps_part, recompiles_part, rows_part, transfers_part
 from traceview.render.time_documents import stages_part, step_part, summary_part, time_part
 
@@ -12,9 +12,6 @@ if TYPE_CHECKING:
     from traceview.busy import DeviceBusy
     from traceview.report import Device, Report
     from traceview.xprof_figures import XprofFigures
-
-NOT_ANALYSED_YET: Final = ("findings",)
-"""Parts of a report that this version does not work out."""
 
 MOST_GAPS: Final = 1000
 """A trace can have a million idle stretches; ``traceview gaps --limit`` lists more."""
@@ -49,14 +46,10 @@ def report_document(result: Report) -> dict[str, Any]:
             )
             if answer
         },
-        "findings": None,
+        "findings": None if result.findings is None else [ranked_part(one) for one in result.findings],
         "xprof": None if result.xprof is None else _xprof(result.xprof),
         "import_report": import_part(result.import_report),
-        "notes": [
-            *notes_part(result.notes),
-            *_answer_notes(result),
-            *({"part": part, "text": "This version does not analyse it."} for part in NOT_ANALYSED_YET),
-        ],
+        "notes": [*notes_part(result.notes), *_answer_notes(result)],
     }
 
 

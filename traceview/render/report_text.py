@@ -1,21 +1,26 @@
-"""``traceview report`` as text."""
+"""``traceview report`` as text and Markdown."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from traceview.render.conditions import write_conditions, write_remarks
-from traceview.render.grids import write_grid
+from traceview.render.conditions import conditions, write_conditions, write_remarks
+from traceview.render.findings_text import findings_grid, write_findings
+from traceview.render.grids import Grid, print_markdown, write_grid
 from traceview.render.idle_text import causes_grid
-from traceview.render.kernels_text import write_families, write_kernels
+from traceview.render.kernels_text import families_grid, kernels_grid
+from traceview.render.notes import sentences_grid
 from traceview.render.page import Column, Page
 from traceview.render.recompile_text import recompile_sentence
 from traceview.render.time_tables import accounting_grid, stages_grid, steps_grid
 from traceview.render.time_text import idle_sentence, stage_sentence, step_sentence
 from traceview.render.transfer_text import transfer_sentence
-from traceview.render.units import counted, duration, durations, percent
+from traceview.render.units import counted, duration, durations, percent, together
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import TextIO
+
     from traceview.busy import DeviceBusy
     from traceview.report import Device, Report
     from traceview.xprof_figures import XprofFigures
@@ -27,37 +32,51 @@ _PARTS: Final = ("time", "steps", "stages", "devices", "kernels")
 
 
 def write_report(result: Report, page: Page) -> None:
-    """Verdict, conditions, devices, steps, families, kernels, remarks."""
+    """Verdict, conditions, account of the time, stages, findings, steps, idle time, devices, kernels, remarks."""
     page.verdict(report_sentence(result))
     write_conditions(page, result.trace, result.import_report)
+    for grid in _before_findings(result):
+        write_grid(page, grid)
+    write_findings(page, result)
+    for grid in _after_findings(result):
+        write_grid(page, grid)
+    write_remarks(page, result.import_report)
+
+
+def print_report(result: Report, out: TextIO) -> None:
+    """The same as Markdown."""
+    findings = findings_grid(result)
+    grids = [*_before_findings(result), *([findings] if findings else []), *_after_findings(result)]
+    facts = conditions(result.trace, result.import_report)
+    print_markdown(out, "traceview report", report_sentence(result), facts, grids)
+
+
+def _before_findings(result: Report) -> list[Grid]:
     described = {one.device: one for one in result.trace.devices}
     grids = [
         accounting_grid(result.time, described) if result.time else None,
         stages_grid(result.stages, MOST_STAGES) if result.stages else None,
-        steps_grid(result.steps, result.time.table.source.value if result.time else "") if result.steps else None,
     ]
-    for grid in grids:
-        if grid is not None:
-            write_grid(page, grid)
-    if result.gaps:
-        causes = causes_grid(result.gaps)
-        if causes:
-            write_grid(page, causes)
-    if result.devices:
-        _write_devices(page, result.devices, described)
-    if result.xprof:
-        _write_xprof(page, result.xprof)
+    return [grid for grid in grids if grid is not None]
+
+
+def _after_findings(result: Report) -> list[Grid]:
+    described = {one.device: one for one in result.trace.devices}
+    source = result.time.table.source.value if result.time else ""
+    grids = [
+        steps_grid(result.steps, source) if result.steps else None,
+        causes_grid(result.gaps) if result.gaps else None,
+        _devices_grid(result.devices, described) if result.devices else None,
+        _xprof_grid(result.xprof) if result.xprof else None,
+    ]
     if result.families and result.kernels is not None:
-        page.heading("Device time by family")
-        write_families(page, result.families)
-        page.heading(_kernels_heading(len(result.kernels)))
-        write_kernels(page, result.kernels[:TOP_KERNELS])
+        grids.append(families_grid(result.families, f"Device time by family{together(result.trace.worked)}"))
+        grids.append(
+            kernels_grid(result.kernels[:TOP_KERNELS], _kernels_heading(len(result.kernels), result.trace.worked))
+        )
     notes = [*_answers(result), *(note.text for part in _PARTS for note in result.notes if note.part == part)]
-    if notes:
-        page.heading("Notes")
-        for text in dict.fromkeys(notes):
-            page.bullet(text)
-    write_remarks(page, result.import_report)
+    grids.append(sentences_grid(notes))
+    return [grid for grid in grids if grid is not None]
 
 
 def _answers(result: Report) -> list[str]:
@@ -70,8 +89,9 @@ def _answers(result: Report) -> list[str]:
     return found
 
 
-def _kernels_heading(distinct: int) -> str:
-    return "Kernels" if distinct <= TOP_KERNELS else f"Top {TOP_KERNELS} of {distinct:,} kernels"
+def _kernels_heading(distinct: int, devices: int) -> str:
+    text = "Kernels" if distinct <= TOP_KERNELS else f"Top {TOP_KERNELS} of {distinct:,} kernels"
+    return f"{text}{together(devices)}"
 
 
 def report_sentence(result: Report) -> str:
@@ -106,17 +126,18 @@ def report_sentence(result: Report) -> str:
     waiting = sum(one.wait_ns for one in result.devices)
     if span and waiting / span >= 0.01:
         text += (
-            f" Waiting for its own copies or collectives: {duration(waiting)} ({percent(waiting / span)}), not work."
+            f" Waiting for own copies or collectives{together(len(result.devices))}: {duration(waiting)} "
+            f"({percent(waiting / span)}), not work."
         )
     if shown:
-        text += f" Not hidden behind computation: {', '.join(shown)}."
+        text += f" Not hidden behind computation{together(len(result.devices))}: {', '.join(shown)}."
     if result.families:
         first = result.families[0]
         text += f" Most device time: {first.family}, {percent(first.share)}."
     return text
 
 
-def _write_devices(page: Page, devices: tuple[DeviceBusy, ...], described: dict[int, Device]) -> None:
+def _devices_grid(devices: Sequence[DeviceBusy], described: dict[int, Device]) -> Grid:
     columns = {
         "span": [one.span_ns for one in devices],
         "busy": [one.busy_ns for one in devices],
@@ -130,8 +151,8 @@ def _write_devices(page: Page, devices: tuple[DeviceBusy, ...], described: dict[
     # One unit for the whole table: the columns are parts of each other.
     unit, texts = durations(ns for values in columns.values() for ns in values)
     count = len(devices)
-    page.heading(f"Devices ({unit})")
-    page.table(
+    return Grid(
+        f"Devices ({unit})",
         [Column("device"), Column("busy", number=True), *(Column(name, number=True) for name in columns)],
         [
             [
@@ -144,9 +165,8 @@ def _write_devices(page: Page, devices: tuple[DeviceBusy, ...], described: dict[
     )
 
 
-def _write_xprof(page: Page, figures: XprofFigures) -> None:
+def _xprof_grid(figures: XprofFigures) -> Grid:
     """XProf's own figures, with what is different about them."""
-    page.heading("As XProf counts it: waiting is busy there")
     rows = [
         ["total time, all cores", duration(figures.total_ps // 1000)],
         ["device idle", percent(figures.idle_share)],
@@ -155,4 +175,9 @@ def _write_xprof(page: Page, figures: XprofFigures) -> None:
     ]
     if figures.flops is not None:
         rows.append(["operations (FLOP)", f"{figures.flops:,}"])
-    page.table([Column("figure"), Column("value", number=True)], rows)
+    return Grid("As XProf counts it: waiting is busy there", [Column("figure"), Column("value", number=True)], rows)
+
+
+def report_grids(result: Report) -> tuple[list[Grid], list[Grid]]:
+    """The tables of a report: those before its findings and those after them."""
+    return _before_findings(result), _after_findings(result)

@@ -9,7 +9,8 @@ from traceview.accounting import HOST_PARTS, Part
 from traceview.render.grids import Grid
 from traceview.render.names import UNATTRIBUTED, stage_name
 from traceview.render.page import GAP, INDENT, LEAST_NAME, PIPE_WIDTH, Column
-from traceview.render.units import counted, duration, durations, percent
+from traceview.render.units import counted, duration, durations, percent, together
+from traceview.step_marks import StepSource
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -110,8 +111,7 @@ def host_grid(steps: StepTimeline) -> Grid | None:
     rows = []
     for one in own:
         shares = [percent(one.parts[part] / one.wall_ns) for part in HOST_PARTS]
-        rank = steps.ranks.get(one.process)
-        name = f"rank {rank}" if rank is not None else f"process {one.process}"
+        name = steps.owners.get(one.process, f"process {one.process}")
         rows.append([*([name] if named else []), duration(round(one.wall_ns / one.steps)), *shares])
     return Grid(
         "Time of a step with the host (mean)",
@@ -129,15 +129,15 @@ def steps_grid(steps: Sequence[Step], source: str) -> Grid:
     """Each step, or, of many, how long they took."""
     if len(steps) <= MOST_STEPS:
         return _listed(steps, source)
-    ranks: dict[int | None, list[int]] = {}
-    for step in steps:
-        ranks.setdefault(step.rank, []).append(step.wall_ns)
+    owners: dict[str | None, list[int]] = {}
+    for step in sorted(steps, key=lambda one: -1 if one.rank is None else one.rank):
+        owners.setdefault(step.who, []).append(step.wall_ns)
     rows = []
     unit, _ = durations([max(step.wall_ns for step in steps)])
     longest = max(step.wall_ns for step in steps)
-    for rank, walls in sorted(ranks.items(), key=lambda item: -1 if item[0] is None else item[0]):
+    for owner, walls in owners.items():
         figures = durations([min(walls), int(median(walls)), max(walls), longest])[1][:3]
-        rows.append(["all" if rank is None else f"rank {rank}", str(len(walls)), *figures])
+        rows.append([owner or "all", str(len(walls)), *figures])
     return Grid(
         f"Steps ({source})" if source else "Steps",
         (
@@ -156,7 +156,7 @@ def _listed(steps: Sequence[Step], source: str) -> Grid:
     on_host = any(step.host_ns is not None for step in steps)
     rows = []
     for step, wall, host in zip(steps, walls, hosts, strict=True):
-        row = [step.name if step.rank is None else f"rank {step.rank} {step.name}", wall, *([host] if on_host else [])]
+        row = [step.label, wall, *([host] if on_host else [])]
         if batch:
             counts = (("prefill", step.prefill_tokens), ("decode", step.decode_tokens))
             tokens = [f"{count:,} {what}" for what, count in counts if count]
@@ -177,8 +177,8 @@ def _listed(steps: Sequence[Step], source: str) -> Grid:
 
 
 def times_grid(steps: StepTimeline) -> Grid | None:
-    """Percentiles of the steady steps."""
-    if not steps.times:
+    """Percentiles of the steady steps; ``None`` where nothing marks one, so that there is nothing to compare."""
+    if not steps.times or steps.table.source is StepSource.WHOLE:
         return None
     rows = []
     unit, _ = durations([max(one.most_ns for one in steps.times)])
@@ -212,7 +212,7 @@ def stages_grid(table: StageTable, limit: int | None = MOST_STAGES) -> Grid | No
     room = PIPE_WIDTH - INDENT - sum(max(map(len, (name, *cells))) + len(GAP) for name, cells in columns.items())
     names = [_stage_name(path, depth, room) for path, depth in shown.select("stage", "depth").iter_rows()]
     return Grid(
-        f"Stages ({_stage_unit(table)}; from {', '.join(table.sources)})",
+        f"Stages ({_stage_unit(table)}{together(table.devices)}; from {', '.join(table.sources)})",
         (Column("stage"), *(Column(name, number=True) for name in columns)),
         [list(row) for row in zip([*names, UNATTRIBUTED], *columns.values(), strict=True)],
         tuple(_stage_remarks(table, shown.height, columns)),

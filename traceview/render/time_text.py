@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from traceview.accounting import Part
 from traceview.render.conditions import conditions, write_conditions, write_remarks
@@ -20,14 +20,13 @@ from traceview.render.time_tables import (
     times,
     times_grid,
 )
-from traceview.render.units import counted, duration, percent
+from traceview.render.units import counted, duration, percent, together
 from traceview.step_marks import StepSource
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from traceview.report import Step
-    from traceview.report_parts import PartNote
     from traceview.stage_table import StageTable
     from traceview.steps import StepTimes
     from traceview.time_report import StageReport, StepReport, StepTimeline
@@ -116,7 +115,7 @@ def stage_sentence(table: StageTable) -> str:
             top = parts.row(0, named=True)
     part = top["stage"] if lead == "Longest stage" else top["stage"].split("/", 1)[1]
     text = f"{lead}: {stage_name(part)}, {percent(top['share'])} of the time"
-    text += f" (busy {duration(top['device_busy_ns'])}, idle {duration(top['idle_ns'])})" if table.devices else ""
+    text += _split(table, top) if table.devices else ""
     if top["share"] <= _NEARLY_ALL and top["speedup_if_removed"] is not None:
         text += f"; without it the whole is at most {times(top['speedup_if_removed'])} as fast"
     unknown = table.unattributed_ns / table.wall_ns
@@ -126,6 +125,14 @@ def stage_sentence(table: StageTable) -> str:
     if unknown and not table.devices and lead == "Longest stage" and 0 < among < 1:
         text += f"; of the rest it takes {percent(among)}, and that is at most {times(1 / (1 - among))} as fast without"
     return f"{text}."
+
+
+def _split(table: StageTable, stage: dict[str, Any]) -> str:
+    """Busy and idle time of a stage in one step on one device, so that they can be held against the time of a step."""
+    busy, idle = (duration(round(stage[key] / max(table.lanes, 1))) for key in ("device_busy_ns", "idle_ns"))
+    steps = table.counted > 1 and table.steps.source is not StepSource.WHOLE
+    over = " and ".join([*(["step"] if steps else []), *(["device"] if table.devices > 1 else [])])
+    return f" ({f'per {over}: ' if over else ''}busy {busy}, idle {idle})"
 
 
 def idle_sentence(table: StageTable) -> str | None:
@@ -149,7 +156,6 @@ def write_steps(result: StepReport, steps: Sequence[Step], page: Page) -> None:
     write_conditions(page, result.trace, result.import_report)
     for grid in _step_grids(result, steps):
         write_grid(page, grid)
-    _write_notes(page, result.notes)
     write_remarks(page, result.import_report)
 
 
@@ -159,22 +165,19 @@ def write_stages(result: StageReport, page: Page, *, limit: int | None) -> None:
     write_conditions(page, result.trace, result.import_report)
     for grid in _stage_grids(result, limit):
         write_grid(page, grid)
-    _write_notes(page, result.notes)
     write_remarks(page, result.import_report)
 
 
 def print_steps(result: StepReport, steps: Sequence[Step], out: TextIO) -> None:
     """``traceview steps`` as Markdown."""
     facts = conditions(result.trace, result.import_report)
-    grids = [*_step_grids(result, steps), *_notes(result.notes)]
-    print_markdown(out, "traceview steps", step_sentence(result.steps), facts, grids)
+    print_markdown(out, "traceview steps", step_sentence(result.steps), facts, _step_grids(result, steps))
 
 
 def print_stages(result: StageReport, out: TextIO, *, limit: int | None) -> None:
     """``traceview stages`` as Markdown."""
     facts = conditions(result.trace, result.import_report)
-    grids = [*_stage_grids(result, limit), *_notes(result.notes)]
-    print_markdown(out, "traceview stages", stage_sentence(result.stages), facts, grids)
+    print_markdown(out, "traceview stages", stage_sentence(result.stages), facts, _stage_grids(result, limit))
 
 
 def _step_grids(result: StepReport, steps: Sequence[Step]) -> list[Grid]:
@@ -185,12 +188,13 @@ def _step_grids(result: StepReport, steps: Sequence[Step]) -> list[Grid]:
         idle_grid(result.steps),
         host_grid(result.steps),
         steps_grid(steps, result.steps.table.source.value) if steps else None,
+        notes_grid(result.notes),
     ]
     return [grid for grid in grids if grid is not None]
 
 
 def _stage_grids(result: StageReport, limit: int | None) -> list[Grid]:
-    grids = [stages_grid(result.stages, limit), _dispatch_grid(result)]
+    grids = [stages_grid(result.stages, limit), _dispatch_grid(result), notes_grid(result.notes)]
     return [grid for grid in grids if grid is not None]
 
 
@@ -215,22 +219,5 @@ def _dispatch_grid(result: StageReport) -> Grid | None:
     if not rows:
         return None
     columns = (Column("stage", name=True), Column("ran"), Column("count", number=True), Column("device", number=True))
-    return Grid("What ran in the longest stages (whole trace)", (*columns, Column("asked by", name=True)), rows)
-
-
-def _notes(notes: Sequence[PartNote]) -> list[Grid]:
-    grid = notes_grid(notes)
-    return [grid] if grid else []
-
-
-def _write_notes(page: Page, notes: Sequence[PartNote]) -> None:
-    texts = dict.fromkeys(_sentence(note.text) for note in notes)
-    if texts:
-        page.heading("Notes")
-        for text in texts:
-            page.bullet(text)
-
-
-def _sentence(text: str) -> str:
-    text = f"{text[:1].upper()}{text[1:]}"
-    return text if text.endswith(".") else f"{text}."
+    heading = f"What ran in the longest stages (whole trace{together(result.trace.worked)})"
+    return Grid(heading, (*columns, Column("asked by", name=True)), rows)

@@ -11,7 +11,7 @@ from traceview.render.grids import Grid, print_markdown, write_grid
 from traceview.render.names import host_name
 from traceview.render.notes import notes_grid
 from traceview.render.page import Column, Page
-from traceview.render.units import counted, duration, durations
+from traceview.render.units import counted, duration, durations, together
 
 if TYPE_CHECKING:
     from typing import TextIO
@@ -57,12 +57,18 @@ def transfer_sentence(result: TransferReport) -> str:
         f"{row['kind']} {row['count']:,} x, {_octets(row)} in {duration(row['total_ns'])}"
         for row in kinds.iter_rows(named=True)
     ]
-    text = f"{counted(int(table['count'].sum()), 'copy', 'copies')}: {'; '.join(parts)}."
+    # Copies that the host recorded do not say which of its devices they were for.
+    on_host = bool(table["device"].null_count())
+    devices = max(table["device"].drop_nulls().n_unique(), result.trace.worked if on_host else 0)
+    text = f"{counted(int(table['count'].sum()), 'copy', 'copies')}{together(devices)}: {'; '.join(parts)}."
     again = table.filter(pl.col("repeated_each_step").fill_null(value=False) & pl.col("bytes").is_not_null())
     if again.height:
         octets = float((again["bytes"] * again["per_step"]).sum())
         count = float(again["per_step"].sum())
-        text += f" The same sizes come back in every step: {count:,.0f} copies, {size(round(octets))} per step."
+        text += (
+            f" The same sizes come back in every step{together(again['device'].n_unique())}: {count:,.0f} copies, "
+            f"{size(round(octets))} per step."
+        )
     return text
 
 
@@ -105,7 +111,7 @@ def _copies(result: TransferReport, limit: int | None) -> Grid | None:
     )
     cells = iter(texts)
     names = {one.device: one.label for one in result.trace.devices}
-    several = len({row["device"] for row in rows}) > 1
+    several = len({(row["device"], row["process"] if row["device"] is None else None) for row in rows}) > 1
     columns = (
         *((Column("device"),) if several else ()),
         Column("copy"),
@@ -124,7 +130,7 @@ def _copies(result: TransferReport, limit: int | None) -> Grid | None:
         total, exposed, blocked = next(cells), next(cells), next(cells)
         table.append(
             [
-                *((names.get(row["device"], "host"),) if several else ()),
+                *((names.get(row["device"], result.hosts.get(row["process"], "host")),) if several else ()),
                 row["kind"],
                 size(row["bytes"]),
                 f"{row['count']:,}",

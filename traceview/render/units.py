@@ -65,6 +65,11 @@ def counted(n: int, noun: str, plural: str = "") -> str:
     return f"{n:,} {noun if n == 1 else plural or noun + 's'}"
 
 
+def together(devices: int) -> str:
+    """``" on 2 devices together"`` for a sum over devices, so that nobody holds it against a wall time."""
+    return f" on {devices:,} devices together" if devices > 1 else ""
+
+
 def saving(cost_ns: int, cost_of: CostOf, busy_ns: int, span_ns: int = 0) -> str:
     """What a fix can save at most; only device time is set against the busy time, which a host can exceed.
 

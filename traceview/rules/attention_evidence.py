@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from traceview.callers import caller
 from traceview.quantities import percent
 from traceview.reasons import Role
+from traceview.rules.kernel_evidence import together
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -35,7 +36,8 @@ def timing(facts: Facts, rows: Sequence[Dispatch]) -> Cost:
     host_ns = sum(row.host_ns or 0 for row in rows)
     busy_ns = facts.table.busy_ns
     if device_ns and busy_ns:
-        words = f": {device_ns / 1e6:.3f} ms of device time, {percent(device_ns / busy_ns)} of busy time"
+        everywhere = together(facts)
+        words = f": {device_ns / 1e6:.3f} ms of device time{everywhere}, {percent(device_ns / busy_ns)} of busy time"
     elif host_ns:
         words = f": {host_ns / 1e6:.3f} ms on the CPU"
     else:

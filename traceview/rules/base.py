@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from traceview.gaps import causes, idle
+from traceview.gaps import causes, idle, works
 from traceview.recompiles import recompiles
 from traceview.rules.device_work import device_work
 from traceview.steady_state import SteadyState, find_steady_state
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from traceview.dispatch import DispatchTable
     from traceview.findings import Finding, Severity
+    from traceview.idle_work import Work
     from traceview.timeline import Timeline
 
 HEADINGS = (
@@ -46,12 +47,17 @@ class Facts:
         return device_work(self.timeline, self.table.calls)
 
     @cached_property
+    def works(self) -> tuple[Work, ...]:
+        """The work of each device, or of the host without devices: :func:`traceview.gaps.works`."""
+        return works(self.timeline)
+
+    @cached_property
     def idle(self) -> pl.DataFrame:
         """Idle time of the devices by cause: :data:`traceview.gaps.GAP_PIECES`; without devices nothing.
 
         What a wait explains is charged to it whole, so that the findings on waits and on a late host do not overlap.
         """
-        pieces = causes(self.timeline, idle(self.timeline), charge_host_work=True)
+        pieces = causes(self.timeline, idle(self.timeline, self.works), self.works, charge_host_work=True)
         return pieces.filter(pl.col("device").is_not_null())
 
     @cached_property

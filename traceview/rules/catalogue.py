@@ -5,10 +5,16 @@ from __future__ import annotations
 import pkgutil
 import re
 from importlib import import_module
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from traceview import rules
 from traceview.rules.base import Rule, rule_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceview.findings import Finding
+    from traceview.rules.base import Facts
 
 _MODULE: Final = re.compile(r"tv\d{3}_\w+")
 
@@ -20,6 +26,11 @@ def _modules() -> tuple[str, ...]:
 
 RULES: Final[tuple[Rule, ...]] = tuple(rule_of(import_module(f"{rules.__name__}.{name}")) for name in _modules())
 """All rules, by code."""
+
+
+def all_findings(facts: Facts) -> Iterator[Finding]:
+    """What every rule finds, rule by rule."""
+    return (finding for rule in RULES for finding in rule.check(facts))
 
 
 def find_rule(code: str) -> Rule | None:

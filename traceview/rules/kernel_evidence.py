@@ -46,6 +46,18 @@ def milliseconds(ns: int) -> str:
     return f"{ns / 1e6:,.3f} ms"
 
 
+def together(facts: Facts) -> str:
+    """``" on 2 devices together"`` for a time that is a sum over devices; nothing where there is one."""
+    devices = facts.work["device"].n_unique()
+    return f" on {devices:,} devices together" if devices > 1 else ""
+
+
+def on_the_host(calls: pl.DataFrame) -> str:
+    """``"on the host"``, or of how many processes together a host time is the sum (column ``process``)."""
+    processes = calls["process"].n_unique()
+    return "on the host" if processes <= 1 else f"on the hosts of {processes:,} processes together"
+
+
 def plural(count: int, noun: str, several: str = "") -> str:
     """``"3 kernels"``; ``several`` is the plural where it is not the noun with an ``s``."""
     return f"{count:,} {noun if count == 1 else several or noun + 's'}"
@@ -84,9 +96,9 @@ def places(facts: Facts, event_ids: pl.Series) -> str:
 
 
 def cost_words(facts: Facts, cost_ns: int) -> str:
-    """``"1.234 ms of device time, 5.0 % of busy time"``."""
+    """``"1.234 ms of device time, 5.0 % of busy time"``; of several devices it says that they are taken together."""
     share = f", {percent(cost_ns / facts.table.busy_ns)} of busy time" if facts.table.busy_ns else ""
-    return f"{milliseconds(cost_ns)} of device time{share}"
+    return f"{milliseconds(cost_ns)} of device time{together(facts)}{share}"
 
 
 def kernel_finding(

@@ -30,10 +30,10 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from traceview.findings import Confidence, CostOf, Finding, Severity
+from traceview.findings import Confidence, CostOf, Finding, Severity, Window
 from traceview.host_calls import host_union_ns
 from traceview.recompiles import after_warm_up, compilations, compile_spans
-from traceview.rules.kernel_evidence import milliseconds, places, plural, shortened
+from traceview.rules.kernel_evidence import milliseconds, on_the_host, places, plural, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,7 +58,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         return
     tops, count = late.spans, late.count
     cost_ns = host_union_ns(tops)
-    took = f"{milliseconds(cost_ns)} on the host"
+    took = f"{milliseconds(cost_ns)} {on_the_host(tops)}"
     if steady:
         steps = late.steps
         title = f"{plural(count, 'compilation')} after the first recorded step: {took}"
@@ -81,6 +81,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         ),
         cost_ns=cost_ns,
         cost_of=CostOf.HOST,
+        window=Window.STEPS if steady else Window.TRACE,
         confidence=Confidence.MEASURED,
         fix="Run with TORCH_LOGS=recompiles (JAX_LOG_COMPILES=1), then mark changing sizes dynamic or pad them.",
         false_alarm_if="a new batch size or the first evaluation is meant to compile once",

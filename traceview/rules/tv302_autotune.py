@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from traceview.findings import Confidence, CostOf, Finding, Severity
+from traceview.findings import Confidence, CostOf, Finding, Severity, Window
 from traceview.host_calls import host_union_ns, named
 from traceview.rules.device_work import union_ns
 from traceview.rules.kernel_evidence import milliseconds, places, plural
@@ -83,6 +83,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         evidence=tuple(evidence),
         cost_ns=cost_ns,
         cost_of=CostOf.WALL,
+        window=Window.STEPS if steady else Window.TRACE,
         confidence=Confidence.MEASURED,
         fix="Pad or bucket shapes, or switch benchmarking off when shapes change.",
         false_alarm_if="the shapes are new in this window and then stay",

@@ -27,9 +27,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from traceview.findings import Confidence, CostOf, Finding, Severity
+from traceview.findings import Confidence, CostOf, Finding, Severity, Window
 from traceview.other_compilations import graph_captures
-from traceview.rules.kernel_evidence import milliseconds, places, plural
+from traceview.rules.kernel_evidence import milliseconds, on_the_host, places, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,11 +59,12 @@ def check(facts: Facts) -> Iterator[Finding]:
     yield Finding(
         code=CODE,
         severity=Severity.WARNING if steady else Severity.INFO,
-        title=f"{plural(late.height, 'graph capture')} after the warm-up: {milliseconds(cost_ns)} on the host",
+        title=f"{plural(late.height, 'graph capture')} after the warm-up: {milliseconds(cost_ns)} {on_the_host(late)}",
         where=places(facts, late["id"]),
         evidence=(remark,),
         cost_ns=cost_ns,
         cost_of=CostOf.HOST,
+        window=Window.STEPS if steady else Window.TRACE,
         confidence=Confidence.MEASURED if steady else Confidence.INFERRED,
         fix="Capture every size at start and pad to these sizes; keep inputs at fixed addresses.",
         false_alarm_if="a new size is captured once and replayed from then on",

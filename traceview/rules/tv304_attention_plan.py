@@ -27,9 +27,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from traceview.findings import Confidence, CostOf, Finding, Severity
+from traceview.findings import Confidence, CostOf, Finding, Severity, Window
 from traceview.other_compilations import attention_plans
-from traceview.rules.kernel_evidence import milliseconds, places, plural
+from traceview.rules.kernel_evidence import milliseconds, on_the_host, places, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,7 +55,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         code=CODE,
         severity=Severity.WARNING if steady else Severity.INFO,
         title=f"{plural(slow.height, 'cuDNN attention call')} took far longer than usual: "
-        f"{milliseconds(cost_ns)} on the host",
+        f"{milliseconds(cost_ns)} {on_the_host(slow)}",
         where=places(facts, slow["id"]),
         evidence=(
             f"usual call {milliseconds(round(slow['usual_ns'][0]))}, longest {milliseconds(int(slow['dur_ns'].max()))}",  # type: ignore[arg-type]
@@ -63,6 +63,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         ),
         cost_ns=cost_ns,
         cost_of=CostOf.HOST,
+        window=Window.STEPS if steady else Window.TRACE,
         confidence=Confidence.INFERRED,
         fix="Bucket sequence lengths, or set TORCH_CUDNN_SDPA_AVOID_RECOMPILE=1.",
         false_alarm_if="the calls belong to the warm-up, or the host was busy with something else",

@@ -27,9 +27,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from traceview.findings import Confidence, CostOf, Finding, Severity
+from traceview.findings import Confidence, CostOf, Finding, Severity, Window
 from traceview.host_calls import host_union_ns, named
-from traceview.rules.kernel_evidence import milliseconds, places, plural
+from traceview.rules.kernel_evidence import milliseconds, on_the_host, places, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,7 +62,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         severity=Severity.INFO,
         title=f"{plural(loads.height, 'load')} of kernel code "
         f"{'after the first recorded step' if steady else 'in the recorded window'}: "
-        f"{milliseconds(cost_ns)} on the host",
+        f"{milliseconds(cost_ns)} {on_the_host(loads)}",
         where=places(facts, loads["id"]),
         evidence=(
             *(f"{n:,} × {name}" for name, n in names.head(3).iter_rows()),
@@ -70,6 +70,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         ),
         cost_ns=cost_ns,
         cost_of=CostOf.HOST,
+        window=Window.STEPS if steady else Window.TRACE,
         confidence=Confidence.MEASURED,
         fix="Warm up every phase before measuring, or set CUDA_MODULE_LOADING=EAGER.",
         false_alarm_if="the program entered a new phase for the first time",

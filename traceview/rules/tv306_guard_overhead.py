@@ -26,10 +26,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from traceview.findings import Confidence, CostOf, Finding, Severity
+from traceview.findings import Confidence, CostOf, Finding, Severity, Window
 from traceview.host_calls import host_union_ns, named
 from traceview.quantities import percent
-from traceview.rules.kernel_evidence import milliseconds, places
+from traceview.rules.kernel_evidence import milliseconds, on_the_host, places
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,12 +58,13 @@ def check(facts: Facts) -> Iterator[Finding]:
     yield Finding(
         code=CODE,
         severity=Severity.INFO,
-        title=f"Checking guards took {milliseconds(cost_ns)} on the host, "
+        title=f"Checking guards took {milliseconds(cost_ns)} {on_the_host(lookups)}, "
         f"{percent(cost_ns / steady.span_ns)} of the steps",
         where=places(facts, lookups["id"]),
         evidence=(f"{lookups.height:,} lookups in {steady.steps.height:,} steps",),
         cost_ns=cost_ns,
         cost_of=CostOf.HOST,
+        window=Window.STEPS,
         confidence=Confidence.MEASURED,
         fix="Remove graph breaks (TORCH_LOGS=graph_breaks), and compile fewer and larger regions.",
         false_alarm_if="the device is busy all the time, so that the host's time does not matter",

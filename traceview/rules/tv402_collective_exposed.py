@@ -30,7 +30,7 @@ import polars as pl
 from traceview.busy import busy
 from traceview.findings import Confidence, Finding, Severity
 from traceview.quantities import percent
-from traceview.rules.kernel_evidence import kernel_lines, milliseconds, places
+from traceview.rules.kernel_evidence import kernel_lines, milliseconds, places, together
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,7 +59,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     yield Finding(
         code=CODE,
         severity=Severity.INFO,
-        title=f"Communication ran beside no computation for {milliseconds(cost_ns)}, "
+        title=f"Communication ran beside no computation for {milliseconds(cost_ns)}{together(facts)}, "
         f"{percent(cost_ns / span_ns)} of the recorded span",
         where=places(facts, rows["id"]),
         evidence=(f"{percent(cost_ns / total_ns)} of {milliseconds(total_ns)} of communication", *kernel_lines(rows)),

@@ -35,7 +35,7 @@ from traceview.findings import Confidence, CostOf, Finding, Severity
 from traceview.quantities import percent
 from traceview.rules.device_work import union_ns
 from traceview.rules.hlo import CATEGORY_KEYS, with_detail
-from traceview.rules.kernel_evidence import milliseconds, plural, shortened
+from traceview.rules.kernel_evidence import milliseconds, plural, shortened, together
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,7 +74,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     yield Finding(
         code=CODE,
         severity=Severity.WARNING,
-        title=f"The device waited between programs for {milliseconds(cost_ns)}, "
+        title=f"The device waited between programs for {milliseconds(cost_ns)}{together(facts)}, "
         f"{percent(cost_ns / span_ns)} of the span",
         where=", ".join(shortened(name, 60) for name in names["name"].head(3)),
         evidence=(

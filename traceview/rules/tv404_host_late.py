@@ -33,7 +33,7 @@ from traceview.findings import Confidence, CostOf, Finding, Severity
 from traceview.gap_culprits import culprits
 from traceview.knowledge.idle_causes import Cause
 from traceview.quantities import percent
-from traceview.rules.kernel_evidence import milliseconds, places, plural
+from traceview.rules.kernel_evidence import milliseconds, places, plural, together
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,7 +76,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     yield Finding(
         code=CODE,
         severity=Severity.INFO,
-        title=f"The device waited for late launches for {milliseconds(cost_ns)}, "
+        title=f"The device waited for late launches for {milliseconds(cost_ns)}{together(facts)}, "
         f"{percent(cost_ns / facts.span_ns)} of the recorded span",
         where=places(facts, longest.head(40)),
         evidence=tuple(

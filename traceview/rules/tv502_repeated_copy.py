@@ -28,9 +28,9 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from traceview.findings import Confidence, CostOf, Finding, Severity
+from traceview.findings import Confidence, CostOf, Finding, Severity, Window
 from traceview.rules.device_work import union_ns
-from traceview.rules.kernel_evidence import milliseconds, places
+from traceview.rules.kernel_evidence import milliseconds, places, together
 from traceview.transfers import EXPLICIT_COPY, copies
 
 if TYPE_CHECKING:
@@ -82,11 +82,12 @@ def check(facts: Facts) -> Iterator[Finding]:
         code=CODE,
         severity=Severity.WARNING,
         title=f"The same {rows.height // steps:,} copies {'in host memory' if on_host else 'to the device'} came back "
-        f"in each of {steps:,} steps: {milliseconds(cost_ns)}",
+        f"in each of {steps:,} steps: {milliseconds(cost_ns)}{'' if on_host else together(facts)}",
         where=places(facts, rows["id"]),
         evidence=(f"{int(rows['bytes'].sum()) / steps / 1e6:,.1f} MB per step, in {same.height:,} sizes",),
         cost_ns=cost_ns,
         cost_of=CostOf.HOST if on_host else CostOf.DEVICE,
+        window=Window.STEPS,
         confidence=Confidence.INFERRED,
         fix="Move or convert modules and constant tensors once, outside the loop.",
         false_alarm_if="weights are offloaded on purpose, or a batch consists of many tensors",

@@ -28,9 +28,9 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from traceview.allocations import allocator_calls
-from traceview.findings import Confidence, CostOf, Finding, Severity
+from traceview.findings import Confidence, CostOf, Finding, Severity, Window
 from traceview.host_calls import host_union_ns
-from traceview.rules.kernel_evidence import milliseconds, places, plural
+from traceview.rules.kernel_evidence import milliseconds, on_the_host, places, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,7 +59,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         code=CODE,
         severity=Severity.WARNING,
         title=f"{plural(calls.height, 'allocator call')} after the first recorded step: "
-        f"{milliseconds(cost_ns)} on the host",
+        f"{milliseconds(cost_ns)} {on_the_host(calls)}",
         where=places(facts, calls.sort("dur_ns", descending=True)["id"]),
         evidence=tuple(
             f"{count:,} × {name}: {milliseconds(ns)}"
@@ -67,6 +67,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         ),
         cost_ns=cost_ns,
         cost_of=CostOf.HOST,
+        window=Window.STEPS,
         confidence=Confidence.MEASURED,
         fix="Set expandable_segments:True, keep shapes fixed, and do not call empty_cache in the loop.",
         false_alarm_if="a new batch size enlarged the pool once",

@@ -33,7 +33,15 @@ from traceview.findings import Confidence, Finding, Severity
 from traceview.quantities import percent
 from traceview.rules.device_work import union_ns
 from traceview.rules.hlo import CATEGORY_KEYS, with_detail
-from traceview.rules.kernel_evidence import WORTH_SHARE, kernel_lines, milliseconds, places, plural, share_of_busy
+from traceview.rules.kernel_evidence import (
+    WORTH_SHARE,
+    kernel_lines,
+    milliseconds,
+    places,
+    plural,
+    share_of_busy,
+    together,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,8 +74,8 @@ def check(facts: Facts) -> Iterator[Finding]:
     yield Finding(
         code=CODE,
         severity=Severity.INFO,
-        title=f"{plural(rows.height, 'custom call')} with no FLOPs recorded: {milliseconds(union_ns(rows))}, "
-        f"{percent(share)} of busy time, are missing from every FLOP rate",
+        title=f"{plural(rows.height, 'custom call')} with no FLOPs recorded: {milliseconds(union_ns(rows))}"
+        f"{together(facts)}, {percent(share)} of busy time, are missing from every FLOP rate",
         where=places(facts, rows.sort("dur_ns", descending=True)["id"]),
         evidence=kernel_lines(rows),
         cost_ns=None,

@@ -1,0 +1,420 @@
+"""Whether two traces can be compared at all: the same hardware, the same work, recorded alike.
+
+A figure beside another means something only under one contract: one thing was changed and nothing else. Each condition
+is looked at and named with what follows from it. What is not recorded is said, never taken for equal.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+
+from traceview.quantities import percent
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from traceview.dispatch import DispatchTable
+    from traceview.report_parts import TraceInfo
+    from traceview.steps import StepTable
+    from traceview.timeline import Timeline
+
+SHAPED_FAMILIES: Final = ("attention", "gemm", "conv", "norm")
+"""Work whose shapes tell what the program computes; those of element-wise work and optimizers follow from them."""
+
+SAME_WORK: Final = 0.8
+"""So many of the shapes of one trace are found in the other where both do the same work."""
+OTHER_WORK: Final = 0.3
+"""With fewer of them in common they do different work."""
+NO_COMMON: Final = 0.05
+"""Traces without shapes whose kernels have less than this of their time in common may be anything."""
+SAME_CALLS: Final = 1.25
+"""Calls of the same shapes per step may differ by as much, e.g. where a projection was merged."""
+
+_FLAGS: Final = {"record_shapes": "shapes", "with_stack": "Python stacks", "profile_memory": "memory",
+                 "with_modules": "modules", "with_flops": "FLOP"}  # fmt: skip
+
+
+class Comparable(StrEnum):
+    """How far two traces can be compared."""
+
+    YES = "comparable"
+    """Nothing that is recorded differs but the results."""
+    LIMITED = "limited"
+    """Something differs or is not known that may be part of the difference."""
+    NO = "not comparable"
+    """A difference of times says nothing about a change of the program."""
+
+
+class Effect(StrEnum):
+    """What a condition means for the comparison."""
+
+    HOLDS = "holds"
+    UNKNOWN = "unknown"
+    """Not recorded; not counted against the comparison."""
+    LIMITS = "limits"
+    FORBIDS = "forbids"
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One thing that must be alike.
+
+    Attributes:
+        what: Its name.
+        before: As it is in the first trace, ``None`` if not recorded.
+        after: As it is in the second.
+        effect: What that means.
+        consequence: The same in words; empty where it holds.
+    """
+
+    what: str
+    before: str | None
+    after: str | None
+    effect: Effect
+    consequence: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a program computes in a step, as far as that is recorded.
+
+    Attributes:
+        shapes: Calls per step by family and shapes of their tensors.
+        names: Device time by name of kernel, ns.
+        stages: Names of stages.
+        tokens: Median requests, prompt tokens and decoded tokens of a step of a serving engine, where recorded.
+    """
+
+    shapes: Mapping[str, float] = field(default_factory=dict)
+    names: Mapping[str, int] = field(default_factory=dict)
+    stages: frozenset[str] = frozenset()
+    tokens: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Under what a trace was recorded, as far as it is recorded.
+
+    Attributes:
+        trace: Which trace.
+        work: What a step computes.
+        steps: What marks the steps, and how many steady ones there are.
+        warmup: Whether warm-up could be told.
+        versions: Versions of libraries and drivers.
+        flags: What the profiler was asked to record besides, and what is seen of it.
+    """
+
+    trace: TraceInfo
+    work: Work
+    steps: tuple[str, int]
+    warmup: bool
+    versions: Mapping[str, str]
+    flags: frozenset[str]
+
+
+def setting(
+    timeline: Timeline,
+    trace: TraceInfo,
+    steps: StepTable,
+    table: DispatchTable,
+    names: Mapping[str, int],
+    stages: frozenset[str],
+) -> Setting:
+    """Under what a trace was recorded.
+
+    Args:
+        timeline: With launches linked.
+        trace: Which it is.
+        steps: Its steps.
+        table: Its dispatches.
+        names: Device time by name of kernel, ns.
+        stages: Names of its stages.
+    """
+    versions: dict[str, str] = {}
+    flags: set[str] = set()
+    for run in timeline.runs:
+        for key, value in run.metadata.items():
+            if key.endswith("_version") and key != "schema_version":
+                versions[key.removesuffix("_version").replace("_", " ")] = str(value)
+        flags |= {word for key, word in _FLAGS.items() if run.metadata.get(key)}
+    kinds = set(timeline.events["kind"].unique().cast(pl.String))
+    # What is seen was recorded, whatever the header says of it.
+    flags |= {"Python stacks"} if "python" in kinds else set()
+    flags |= {"shapes"} if timeline.inputs.height else set()
+    marked = max(steps.steps.height, 1)
+    calls = _shapes(table, marked)
+    tokens = {
+        name: float(median)
+        for name in ("requests", "prefill_tokens", "decode_tokens")
+        if (median := steps.steady[name].median()) is not None and isinstance(median, (int, float))
+    }
+    return Setting(
+        trace=trace,
+        work=Work(calls, names, stages, tokens),
+        steps=(steps.source.value, steps.steady.height),
+        warmup=steps.steps["warmup"].null_count() < steps.steps.height,
+        versions=versions,
+        flags=frozenset(flags),
+    )
+
+
+def conditions(before: Setting, after: Setting) -> tuple[Condition, ...]:
+    """What must be alike in two traces, each with what follows from it; what forbids first."""
+    found = [
+        _same_files(before.trace, after.trace),
+        _devices(before.trace, after.trace),
+        _count(before.trace, after.trace),
+        _work(before.work, after.work),
+        _calls(before.work, after.work),
+        *_tokens(before.work, after.work),
+        _steps(before, after),
+        _producer(before.trace, after.trace),
+        *_versions(before.versions, after.versions),
+        _flags(before.flags, after.flags),
+        _trust(before.trace, after.trace),
+    ]
+    order = list(Effect)
+    return tuple(sorted((one for one in found if one is not None), key=lambda one: -order.index(one.effect)))
+
+
+def overall(found: tuple[Condition, ...]) -> Comparable:
+    """How far two traces can be compared, by their worst condition."""
+    effects = {one.effect for one in found}
+    if Effect.FORBIDS in effects:
+        return Comparable.NO
+    return Comparable.LIMITED if Effect.LIMITS in effects else Comparable.YES
+
+
+def _same_files(before: TraceInfo, after: TraceInfo) -> Condition | None:
+    if before.files != after.files:
+        return None
+    return Condition("traces", before.files[0], after.files[0], Effect.LIMITS, "both are the same file")
+
+
+def _used(trace: TraceInfo) -> list[Any]:
+    return [one for one in trace.devices if one.used]
+
+
+def _devices(before: TraceInfo, after: TraceInfo) -> Condition | None:
+    texts = []
+    for trace in (before, after):
+        used = _used(trace)
+        names = sorted({one.name or one.architecture or "" for one in used})
+        texts.append(None if not used or "" in names else ", ".join(names))
+    first, second = texts
+    if not _used(before) and not _used(after):
+        return Condition(
+            "device", "none", "none", Effect.LIMITS, "no device work is recorded: only the host can be compared"
+        )
+    if not _used(before) or not _used(after):
+        have = ["none" if not _used(trace) else text or "not named" for trace, text in zip((before, after), texts,
+                                                                                            strict=True)]  # fmt: skip
+        return Condition("device", have[0], have[1], Effect.FORBIDS, "only one trace has device work")
+    if first is None or second is None:
+        return Condition(
+            "device", first, second, Effect.LIMITS, "the product is not recorded, so it may not be the same hardware"
+        )
+    if first != second:
+        return Condition("device", first, second, Effect.FORBIDS, "a difference may be that of the hardware")
+    if first in {"TPU", "GPU"}:
+        return Condition(
+            "device", first, second, Effect.LIMITS, "the generation is not recorded, so it may not be the same hardware"
+        )
+    return Condition("device", first, second, Effect.HOLDS)
+
+
+def _count(before: TraceInfo, after: TraceInfo) -> Condition | None:
+    first, second = len(_used(before)), len(_used(after))
+    if not first or not second:
+        return None
+    if first != second:
+        return Condition(
+            "number of devices", str(first), str(second), Effect.LIMITS, "each device may have another part of the work"
+        )
+    return Condition("number of devices", str(first), str(second), Effect.HOLDS)
+
+
+def _shapes(table: DispatchTable, steps: int) -> dict[str, float]:
+    """Calls per step by what they compute; implementations, dtypes and scalar arguments make no difference."""
+    counted: Counter[str] = Counter()
+    for row in table.dispatches:
+        dims = row.inputs.get("dims") if row.inputs and row.family in SHAPED_FAMILIES else None
+        if not dims:
+            continue
+        tensors = [shape for shape in _tensors(dims) if len(shape) > 1]
+        if tensors:
+            counted[f"{row.family} {sorted(tensors)}"] += row.count
+    return {key: count / steps for key, count in counted.items()}
+
+
+def _tensors(dims: str) -> list[list[int]]:
+    try:
+        read = json.loads(dims)
+    except ValueError:
+        return []
+    shapes = read if isinstance(read, list) else []
+    return [one for one in shapes if isinstance(one, list) and all(isinstance(number, int) for number in one)]
+
+
+def _work(before: Work, after: Work) -> Condition:
+    if before.shapes and after.shapes:
+        common = before.shapes.keys() & after.shapes.keys()
+        part = len(common) / min(len(before.shapes), len(after.shapes))
+        texts = (f"{len(before.shapes):,} distinct shapes", f"{len(after.shapes):,}, {len(common):,} of them the same")
+        if part >= SAME_WORK:
+            return Condition("input shapes", texts[0], texts[1], Effect.HOLDS)
+        first = max(before.shapes.keys() - common, key=lambda key: (before.shapes[key], key), default="")
+        if part < OTHER_WORK:
+            only = f", e.g. {first[:80]} is in the first alone" if first else ""
+            return Condition(
+                "input shapes", texts[0], texts[1], Effect.FORBIDS, f"the traces compute different things{only}"
+            )
+        return Condition(
+            "input shapes",
+            texts[0],
+            texts[1],
+            Effect.LIMITS,
+            f"part of the work differs, e.g. {first[:80]} is in the first alone",
+        )
+    return _work_by_name(before, after)
+
+
+def _work_by_name(before: Work, after: Work) -> Condition:
+    """Without shapes: what the kernels and stages are called."""
+    common = before.names.keys() & after.names.keys()
+    stages = before.stages & after.stages
+    parts = [
+        sum(work.names[name] for name in common) / total if (total := sum(work.names.values())) else None
+        for work in (before, after)
+    ]
+    told = [None if part is None else f"{percent(part)} of device time in kernels of both" for part in parts]
+    if not stages and all(part is not None and part < NO_COMMON for part in parts):
+        return Condition(
+            "work",
+            told[0],
+            told[1],
+            Effect.FORBIDS,
+            "the traces have no stage and hardly a kernel in common: other programs",
+        )
+    if not before.names and not after.names and before.stages and after.stages and not stages:
+        return Condition("work", None, None, Effect.FORBIDS, "the traces have no stage in common: other programs")
+    return Condition(
+        "work",
+        told[0],
+        told[1],
+        Effect.LIMITS,
+        "shapes are not recorded in both, so batch and lengths may not be the same",
+    )
+
+
+def _calls(before: Work, after: Work) -> Condition | None:
+    common = before.shapes.keys() & after.shapes.keys()
+    if not common:
+        return None
+    first, second = (sum(work.shapes[key] for key in common) for work in (before, after))
+    texts = (f"{first:,.4g}", f"{second:,.4g}")
+    if max(first, second) > SAME_CALLS * min(first, second):
+        return Condition(
+            "calls of those shapes per step",
+            texts[0],
+            texts[1],
+            Effect.LIMITS,
+            "a step may do more or less work than before",
+        )
+    return Condition("calls of those shapes per step", texts[0], texts[1], Effect.HOLDS)
+
+
+def _tokens(before: Work, after: Work) -> list[Condition]:
+    """What a step of a serving engine has to do."""
+    found = []
+    for name in sorted(before.tokens.keys() & after.tokens.keys()):
+        first, second = before.tokens[name], after.tokens[name]
+        what, texts = f"{name.replace('_', ' ')} per step", (f"{first:,.4g}", f"{second:,.4g}")
+        alike = max(first, second) <= SAME_CALLS * min(first, second)
+        effect = Effect.HOLDS if alike else Effect.LIMITS
+        found.append(Condition(what, texts[0], texts[1], effect, "" if alike else "a step has another amount of work"))
+    return found
+
+
+def _steps(before: Setting, after: Setting) -> Condition:
+    texts = [
+        f"{one.steps[1]:,} steady, by {one.steps[0]}" + ("" if one.warmup else ", warm-up not told")
+        for one in (before, after)
+    ]
+    if before.steps[0] != after.steps[0]:
+        return Condition(
+            "steps", texts[0], texts[1], Effect.FORBIDS, "what counts as a step differs, so do their times"
+        )
+    if before.steps[0] == "the whole trace":
+        return Condition(
+            "steps",
+            texts[0],
+            texts[1],
+            Effect.LIMITS,
+            "without step marks whole recordings are compared, whatever each holds",
+        )
+    if before.warmup != after.warmup:
+        return Condition("steps", texts[0], texts[1], Effect.LIMITS, "warm-up may be left in on one side")
+    return Condition("steps", texts[0], texts[1], Effect.HOLDS)
+
+
+def _producer(before: TraceInfo, after: TraceInfo) -> Condition:
+    if before.producer != after.producer:
+        return Condition(
+            "recorded by", before.producer, after.producer, Effect.LIMITS, "profilers differ in what they cost and see"
+        )
+    texts = [one.producer + (f" {one.producer_version}" if one.producer_version else "") for one in (before, after)]
+    if before.producer_version and after.producer_version and texts[0] != texts[1]:
+        return Condition(
+            "recorded by", texts[0], texts[1], Effect.LIMITS, "a part of the difference may be that of the versions"
+        )
+    return Condition("recorded by", texts[0], texts[1], Effect.HOLDS)
+
+
+def _versions(before: Mapping[str, str], after: Mapping[str, str]) -> list[Condition]:
+    if not before or not after:
+        return [Condition("versions", None, None, Effect.UNKNOWN, "they may differ")]
+    found = [
+        Condition(
+            f"{name} version", before[name], after[name], Effect.LIMITS,
+            "a part of the difference may be that of the versions",
+        )
+        for name in sorted(before.keys() & after.keys())
+        if before[name] != after[name]
+    ]  # fmt: skip
+    if found:
+        return found
+    same = ", ".join(f"{name} {before[name]}" for name in sorted(before.keys() & after.keys()))
+    return [Condition("versions", same, same, Effect.HOLDS)] if same else []
+
+
+def _flags(before: frozenset[str], after: frozenset[str]) -> Condition:
+    texts = [", ".join(sorted(one)) or "nothing more" for one in (before, after)]
+    if before != after:
+        return Condition(
+            "also recorded",
+            texts[0],
+            texts[1],
+            Effect.LIMITS,
+            "what a profiler records costs time on the host, most so stacks",
+        )
+    return Condition("also recorded", texts[0], texts[1], Effect.HOLDS)
+
+
+def _trust(before: TraceInfo, after: TraceInfo) -> Condition:
+    texts = (before.trust, after.trust)
+    if "poor" in texts:
+        return Condition(
+            "trust", texts[0], texts[1], Effect.FORBIDS, "so much of a trace is missing that times are lower bounds"
+        )
+    if "limited" in texts:
+        return Condition(
+            "trust", texts[0], texts[1], Effect.LIMITS, "something of a trace is missing; its import notes say what"
+        )
+    return Condition("trust", texts[0], texts[1], Effect.HOLDS)
