@@ -163,7 +163,13 @@ def _area(drawn: Drawn, area: Area) -> None:
 def _event(timeline: Timeline, event: int) -> None:
     with st.container(key="timeline-event"):
         st.markdown("#### Selected event")
-        _facts(inside.facts(timeline, event))
+        told = inside.facts(timeline, event)
+        if not told:
+            ui.text("The trace has no such event.")
+            return
+        # A kernel's name can be longer than a cell of a table shows.
+        ui.text(told[0][1], kind="strong", key="event-name")
+        _facts(told[1:])
         work = inside.launched(timeline, event)
         if work:
             st.caption(f"It launched {counted(len(work), 'piece')} of device work.")
@@ -173,7 +179,11 @@ def _event(timeline: Timeline, event: int) -> None:
 
 def _facts(pairs: list[tuple[str, str]]) -> None:
     """Names and values as a table: short, and to be copied."""
-    st.dataframe(view.facts_table(pairs), hide_index=True, column_config={"": st.column_config.Column(width="small")})
+    st.dataframe(
+        view.facts_table(pairs),
+        hide_index=True,
+        column_config={"": st.column_config.Column(width=200), "value": st.column_config.Column(width=860)},
+    )
 
 
 def _search(drawn: Drawn, text: str) -> None:

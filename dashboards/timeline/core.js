@@ -238,6 +238,11 @@ export function cut(text, room) {
   return room < 3 ? "" : text.slice(0, room - 1) + "…";
 }
 
+/** A name without what says nothing of it, for where there is little room. The whole name is shown when pointed at. */
+export function brief(name) {
+  return name.replace(/^void /, "").replace(/\(anonymous namespace\)::|\b(at::native|at|c10|std)::/g, "") || name;
+}
+
 /** Black or white, whichever is easier to read on a colour "#rrggbb". */
 export function inkOn(colour) {
   const part = (k) => {

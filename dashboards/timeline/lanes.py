@@ -143,7 +143,9 @@ def draw(timeline: Timeline) -> Drawing:
     )  # fmt: skip
     tables = _Tables(timeline)
     found = placed.group_by(_KEYS).agg(
-        pl.len().alias("events"), (pl.col("kind").is_in(["op", "api", "python"])).sum().alias("calls")
+        pl.len().alias("events"),
+        pl.col("kind").cast(pl.String).unique().alias("kinds"),
+        pl.col("kind").is_in(["op", "api", "python"]).sum().alias("calls"),
     )
     found, groups = _ordered(found, tables)
     numbers = found.select(*_KEYS, "lane")
@@ -241,6 +243,14 @@ def _rows(drawn: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def _holds(kinds: frozenset[str], *, ranges: bool) -> str:
+    """What a stream or line holds, where that is not plain work of any kind."""
+    if not ranges:
+        return "XLA ops" if "xla_op" in kinds else ""
+    words = {"annotation": "ranges", "xla_module": "XLA modules", "sync": "waits"}
+    return " and ".join(word for kind, word in words.items() if kind in kinds)
+
+
 class _Tables:
     """What the lookup frames say about a key, in words."""
 
@@ -280,7 +290,8 @@ class _Tables:
         noun = {"google": "TPU", "nvidia": "GPU", "amd": "GPU"}.get(str(device.get("vendor")), "device")
         line = "line" if noun == "TPU" else "stream"
         stream = f"{line} {row['stream']}" if row["stream"] is not None else f"no {line}"
-        return f"{noun} {device.get('ordinal', '?')} · {stream}{' · ranges and waits' if row['ranges'] else ''}"
+        holds = _holds(frozenset(row["kinds"]), ranges=row["ranges"])
+        return f"{noun} {device.get('ordinal', '?')} · {stream}{holds and ' · ' + holds}"
 
     def _thread(self, thread: int | None) -> str:
         known = self.threads.get(thread) if thread is not None else None

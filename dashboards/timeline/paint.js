@@ -1,5 +1,5 @@
 // How the timeline is drawn: lanes, cells, flags, the selection and its flows, names and ruler, on a 2D canvas.
-import { KIND_CODE, formatNs, ticks, mergeRow, flows, rowOf, layout, cut, inkOn } from "./core.js";
+import { KIND_CODE, formatNs, ticks, mergeRow, flows, rowOf, layout, cut, brief, inkOn } from "./core.js";
 
 export const GUTTER = 216, RULER = 24, FLAGS = 16, LEAST_PX = 2, HEIGHT = 500;
 export const TOP = RULER + FLAGS;
@@ -128,7 +128,7 @@ export class Painter {
     }
     ctx.globalAlpha = 1;
     for (const [x, y, w, index, code, hit] of titles) {
-      const text = cut(this.data.names[this.cols.name[index]].replace(/^void /, ""), Math.floor((w - 6) / this.charWidth));
+      const text = cut(brief(this.data.names[this.cols.name[index]]), Math.floor((w - 6) / this.charWidth));
       if (!text) continue;
       ctx.fillStyle = hit ? this.inkFor(code) : this.theme.text;
       ctx.fillText(text, GUTTER + x + 3, y + row / 2 + 0.5);

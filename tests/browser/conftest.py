@@ -23,7 +23,15 @@ if TYPE_CHECKING:
 HERE = Path(__file__).resolve().parent
 ARTEFACTS = HERE / "artefacts"
 SAMPLES = HERE.parents[1] / "sample_traces"
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 
 # Where an app of several pages is reloaded, Streamlit looks for its server below the page's own address first.
 _PROBE = re.compile(r"/\w+/_stcore/(health|host-config)$")
@@ -100,10 +108,9 @@ def merging_dashboard() -> Iterator[str]:
     from traceview.cli.dashboard import command
 
     port = free_port()
-    arguments = [
-        str(HERE / "merging_app.py") if part.endswith("app.py") else part for part in command("127.0.0.1", port)
-    ]
-    assert str(HERE / "merging_app.py") in arguments
+    app = str(HERE / "merging_app.py")
+    arguments = [app if part.endswith("script.py") else part for part in command("127.0.0.1", port)]
+    assert app in arguments
     assert arguments[0] == sys.executable
     with running(arguments, f"http://127.0.0.1:{port}") as address:
         yield address

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 from pathlib import Path
@@ -84,15 +83,21 @@ def test_a_row_of_the_dispatch_table_shows_its_evidence(page, dashboard, wait):
     assert "flash by F1: query, key and value are float32." in after
 
 
-def test_two_traces_are_compared(page, dashboard, wait):
-    if importlib.util.find_spec("traceview.dashboards.pages.compare") is None:
-        pytest.skip("this build has no page Compare")
+def test_two_traces_are_compared(page, dashboard, wait, keep):
     answered(page, dashboard, FLASH)
-    answered(page, dashboard, MATH)
     to(page, "Compare")
-    page.get_by_text(re.compile("flash-requested", re.IGNORECASE)).first.wait_for()
+    page.get_by_text("Open another trace").first.click()
+    page.locator("input[type=file]").first.set_input_files(str(MATH))
+    page.wait_for_url(re.compile(r"before=[0-9a-f]{16}.*after=[0-9a-f]{16}|after=[0-9a-f]{16}.*before=[0-9a-f]{16}"))
+    page.get_by_text(re.compile("times as long|as long|slower")).first.wait_for()
     wait()
+    keep("compared")
     assert page.locator("[data-testid=stException]").count() == 0
+    said = page.locator(HEADLINE).first.inner_text()
+    assert said.startswith("Slower: a step takes 10.22 ms instead of 3.211 ms (3.18x as long")
+    page.reload()
+    page.locator(HEADLINE).first.wait_for()
+    assert page.locator(HEADLINE).first.inner_text() == said
 
 
 def test_several_files_are_the_ranks_of_one_run(page, dashboard):

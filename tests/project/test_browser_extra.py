@@ -21,7 +21,9 @@ def make_browser(repository, tmp_path):
             (tools / name).symlink_to(shutil.which(name))
         fake = {"pip": pip, **programs}
         for name, status in fake.items():
-            (tools / name).write_text(f'#!/bin/sh\necho {name} "$@" >>{tmp_path}/asked\nexit {status}\n', encoding="utf-8")
+            (tools / name).write_text(
+                f'#!/bin/sh\necho {name} "$@" >>{tmp_path}/asked\nexit {status}\n', encoding="utf-8"
+            )
             (tools / name).chmod(0o755)
         return subprocess.run(
             [str(repository / "tools" / "browser.sh")],

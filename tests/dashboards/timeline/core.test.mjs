@@ -161,6 +161,13 @@ test("the row of an entry", () => {
   assert.deepEqual([0, 3, 4, 8, 9, 50].map((index) => core.rowOf(rows, index)), [0, 0, 1, 1, 2, 2]);
 });
 
+test("a brief name keeps what tells kernels apart", () => {
+  assert.equal(core.brief("void at::native::(anonymous namespace)::softmax_warp_forward<float>"), "softmax_warp_forward<float>");
+  assert.equal(core.brief("void pytorch_flash::flash_fwd_kernel"), "pytorch_flash::flash_fwd_kernel");
+  assert.equal(core.brief("aten::mm"), "aten::mm");
+  assert.equal(core.brief("std::"), "std::");
+});
+
 test("words are cut to the room they have, ink suits its ground", () => {
   assert.equal(core.cut("softmax", 20), "softmax");
   assert.equal(core.cut("softmax", 5), "soft…");

@@ -58,7 +58,7 @@ def test_work_that_overlaps_on_one_stream_moves_to_another_row():
 def test_ranges_on_a_stream_have_a_lane_of_their_own():
     drawing = draw(timeline(kernel("step 1", 0, 40, kind="annotation"), kernel("a", 0, 10), kernel("b", 10, 20)))
     assert placed(drawing) == {
-        "step 1": ("GPU 0 · stream 7 · ranges and waits", 0),
+        "step 1": ("GPU 0 · stream 7 · ranges", 0),
         "a": ("GPU 0 · stream 7", 0),
         "b": ("GPU 0 · stream 7", 0),
     }

@@ -1,0 +1,155 @@
+"""Measure the dashboard with a large trace: from a link to the answer, to the timeline, and a redraw after each zoom.
+
+Starts `traceview dashboard` as a user does, looks at it with the Chromium of the system, and reads the time of each
+redraw from the page itself. The trace is a small one, repeated until it has so many events.
+
+    python benchmarks/dashboard.py [trace.json.gz] --events 1000000
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import platform
+import resource
+import shutil
+import signal
+import socket
+import statistics
+import subprocess
+import sysconfig
+import tempfile
+import time
+import urllib.request
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from make_large import load_text, split_events, write_large
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SAMPLE = Path(__file__).resolve().parent.parent / "sample_traces" / "flash-requested-math-ran.cuda-authored.json.gz"
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+CANVAS = "canvas[aria-roledescription=timeline][data-draws]"
+ZOOMS = 60
+
+# Presses a key so many times, each after the frame of the one before, and gives the time of each redraw and of the
+# whole frame, in milliseconds.
+MEASURE = """async ([canvas, keys]) => {
+  const frame = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+  const draws = [], frames = [];
+  for (const key of keys) {
+    const before = performance.now();
+    canvas.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+    await frame();
+    frames.push(performance.now() - before);
+    draws.push(Number(canvas.dataset.drawMs));
+  }
+  return { draws, frames };
+}"""
+
+
+@contextlib.contextmanager
+def dashboard(trace: Path) -> Iterator[str]:
+    """A dashboard that has a trace given on its command line; its address."""
+    with socket.socket() as trial:
+        trial.bind(("127.0.0.1", 0))
+        port = trial.getsockname()[1]
+    program = Path(sysconfig.get_path("scripts")) / "traceview"
+    command = [str(program), "dashboard", str(trace), "--no-browser", "--port", str(port)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    address = f"http://127.0.0.1:{port}"
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        while process.poll() is None:
+            try:
+                opener.open(f"{address}/_stcore/health", timeout=1)
+                break
+            except OSError:
+                time.sleep(0.05)
+        yield address
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(20)
+
+
+def measured(address: str) -> dict[str, Any]:
+    """Seconds to the answer and to the timeline, milliseconds of each redraw, and how many events are drawn."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium") or shutil.which("google-chrome"), args=FLAGS
+        )
+        page = browser.new_page(viewport={"width": 1280, "height": 800})
+        page.set_default_timeout(180_000)
+        begin = time.perf_counter()
+        page.goto(address)
+        page.locator("[class*=st-key-headline]").first.wait_for()
+        answer = time.perf_counter() - begin
+        page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for()
+        clicked = time.perf_counter()
+        page.get_by_role("link", name="Timeline", exact=True).first.click()
+        canvas = page.locator(CANVAS)
+        canvas.wait_for()
+        timeline = time.perf_counter() - clicked
+        first_draw = float(canvas.get_attribute("data-draw-ms") or "nan")
+        # In to a thousandth of the trace and out again, with some moves, three times.
+        keys = (["w"] * 8 + ["d", "a"] + ["s"] * 10) * (ZOOMS // 20)
+        found = page.evaluate(MEASURE, [canvas.element_handle(), keys])
+        label = canvas.get_attribute("aria-label") or ""
+        browser.close()
+    return {"answer": answer, "timeline": timeline, "first_draw": first_draw, "label": label, **found}
+
+
+def main() -> None:
+    """Make the trace, measure, print a table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("source", type=Path, nargs="?", default=SAMPLE, help="trace to repeat")
+    parser.add_argument("--events", type=int, default=1_000_000, help="about so many events")
+    parser.add_argument("--runs", type=int, default=2)
+    options = parser.parse_args()
+    text = load_text(options.source)
+    bytes_an_event = len(text) / len(split_events(text)[1])
+    with tempfile.TemporaryDirectory() as folder:
+        trace = Path(folder) / "large.json"
+        count = write_large(options.source, trace, int(bytes_an_event * options.events))
+        print(
+            f"## The dashboard, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {platform.system()} {platform.machine()}, "
+            f"{os.cpu_count()} cores, Python {platform.python_version()}\n"
+        )
+        load = ", ".join(f"{one:.1f}" for one in os.getloadavg())
+        size = f"{trace.stat().st_size / 1e6:.0f} MB"
+        print(f"{options.source.name} repeated: {size}, {count:,} events; load of the machine before: {load}\n")
+        print(
+            "| | link to answer s | Timeline clicked to drawn s | first redraw ms | redraw median ms | worst ms "
+            "| frame median ms | worst ms | CPU of server and browser s |\n|---|---|---|---|---|---|---|---|---|"
+        )
+        for run in range(options.runs):
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            with dashboard(trace) as address:
+                found = measured(address)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+            draws, frames = found["draws"], found["frames"]
+            print(
+                f"| run {run + 1} | {found['answer']:.1f} | {found['timeline']:.1f} | {found['first_draw']:.1f} | "
+                f"{statistics.median(draws):.1f} | {max(draws):.1f} | {statistics.median(frames):.1f} | "
+                f"{max(frames):.1f} | {cpu:.1f} |"
+            )
+        print(f"\n{found['label'].split('.')[0]}.")
+
+
+if __name__ == "__main__":
+    main()

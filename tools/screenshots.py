@@ -1,0 +1,174 @@
+"""Take the pictures of the dashboard that stand in docs/images: each page for a CUDA and a TPU trace, and a dark one.
+
+Starts `traceview dashboard`, opens bundled samples by their path, and looks at them with the Chromium of the system.
+
+    python tools/screenshots.py
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import shutil
+import signal
+import socket
+import subprocess
+import sysconfig
+import time
+import urllib.request
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.parse import parse_qs, urlsplit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Browser, Page
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+IMAGES: Final = ROOT / "docs" / "images"
+SAMPLES: Final = ROOT / "sample_traces"
+FLAGS: Final = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--hide-scrollbars",
+]
+MOST_BYTES: Final = 150_000
+
+TRACES: Final = {
+    "cuda": SAMPLES / "flash-requested-math-ran.cuda-authored.json.gz",
+    "tpu": SAMPLES / "xprof" / "jax-tpu-unfused.xprof-authored.xplane.pb",
+}
+PAGES: Final = ("overview", "dispatch", "gaps", "recompiles", "timeline", "what_if", "compare")
+ONCE: Final = ("open", "rules")
+"""Pages that look the same whatever the trace."""
+
+
+@contextlib.contextmanager
+def dashboard() -> Iterator[str]:
+    """A running dashboard; its address."""
+    with socket.socket() as trial:
+        trial.bind(("127.0.0.1", 0))
+        port = trial.getsockname()[1]
+    program = Path(sysconfig.get_path("scripts")) / "traceview"
+    process = subprocess.Popen(
+        [str(program), "dashboard", "--no-browser", "--port", str(port)], stdout=subprocess.DEVNULL, cwd=ROOT
+    )
+    address = f"http://127.0.0.1:{port}"
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        while process.poll() is None:
+            try:
+                opener.open(f"{address}/_stcore/health", timeout=1)
+                break
+            except OSError:
+                time.sleep(0.1)
+        yield address
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(20)
+
+
+def new_page(browser: Browser, scheme: str = "light", height: int = 860) -> Page:
+    """A page as a laptop shows it."""
+    context = browser.new_context(
+        viewport={"width": 1280, "height": height},
+        color_scheme="dark" if scheme == "dark" else "light",
+        reduced_motion="reduce",
+    )
+    page = context.new_page()
+    page.set_default_timeout(60_000)
+    return page
+
+
+def still(page: Page) -> None:
+    """Wait until the server is done and every placeholder has been replaced."""
+    page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for()
+    page.wait_for_function("() => !document.querySelector('[data-testid=stSkeleton]')")
+    page.wait_for_timeout(700)
+
+
+def select(page: Page) -> None:
+    """Drag over a part of the timeline, so that the table below it shows what lies there."""
+    canvas = page.locator("canvas[aria-roledescription=timeline][data-draws]")
+    box = canvas.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + box["width"] * 0.45, box["y"] + 70)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.62, box["y"] + 130, steps=4)
+    page.mouse.up()
+    page.get_by_role("heading", name="Selected area").wait_for()
+    still(page)
+
+
+def opened(page: Page, address: str, trace: Path) -> str:
+    """Open a trace by its path; its id."""
+    page.goto(address)
+    page.get_by_label("File, folder or pattern on this machine, of any size").fill(str(trace))
+    page.get_by_role("button", name="Open", exact=True).click()
+    page.locator("[class*=st-key-headline]").first.wait_for()
+    return parse_qs(urlsplit(page.url).query)["trace"][0]
+
+
+def keep(page: Page, name: str) -> None:
+    """Write a picture, with as many colours as it takes and fits."""
+    from PIL import Image
+
+    IMAGES.mkdir(parents=True, exist_ok=True)
+    picture = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
+    target = IMAGES / f"{name}.png"
+    for colours in (128, 64, 32, 16):
+        picture.quantize(colours, dither=Image.Dither.NONE).save(target, optimize=True)
+        if target.stat().st_size <= MOST_BYTES:
+            break
+    print(f"{target.relative_to(ROOT)}: {target.stat().st_size / 1000:.0f} kB")
+
+
+def take(browser: Browser, address: str, wanted: set[str]) -> None:
+    """Take every picture, or those whose name is wanted."""
+    have = {path.stem for path in (ROOT / "dashboards" / "pages").glob("*.py")}
+    page = new_page(browser)
+    ids = {kind: opened(page, address, trace) for kind, trace in TRACES.items()}
+    for name in ONCE:
+        page.goto(f"{address}/{name}" if name != "open" else address)
+        still(page)
+        keep(page, name)
+    shots = [(kind, name, "light") for kind in TRACES for name in PAGES if name in have]
+    shots += [("cuda", "timeline", "dark")]
+    for kind, name, scheme in shots:
+        title = f"{name.replace('_', '-')}-{kind}" + ("-dark" if scheme == "dark" else "")
+        if wanted and title not in wanted:
+            continue
+        one = new_page(browser, scheme)
+        one.goto(f"{address}/{name}?trace={ids[kind]}")
+        still(one)
+        if name == "timeline":
+            select(one)
+        keep(one, title)
+        one.context.close()
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("only", nargs="*", help="names of pictures, without .png")
+    options = parser.parse_args()
+    from playwright.sync_api import sync_playwright
+
+    browser_path = shutil.which("chromium") or shutil.which("google-chrome")
+    if browser_path is None:
+        raise SystemExit("No Chromium on the PATH: install the Debian package chromium.")
+    with dashboard() as address, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=browser_path, args=FLAGS)
+        take(browser, address, set(options.only))
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()
