@@ -78,6 +78,7 @@ CASES = {
     "memory-snapshot": pickle.dumps({"segments": [], "device_traces": []}),
     "pickle": pickle.dumps([1, 2, 3]),
     "torch-trace-log": b'V0606 12:31:04.581000 140 torch/_logging/structured.py:22] {"str": ["a.py", 0]}\n',
+    "capture-sidecar": b'{"schema": "traceview.capture/1", "session": "0123456789abcdef", "framework": "jax"}',
     "speedscope": b'{"$schema": "https://www.speedscope.app/file-format-schema.json", "profiles": []}',
     "viztracer": b'{"traceEvents": [], "viztracer_metadata": {"version": "1.0"}}',
     "devtools": b'{"metadata": {"source": "DevTools"}, "traceEvents": []}',

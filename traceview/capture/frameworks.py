@@ -38,7 +38,7 @@ def nvtx_module(asker: str) -> Any:
     Raises:
         TraceviewError: it is not installed or cannot be imported.
     """
-    return _module("nvtx", "The package nvtx", (), asker, 'pip install "traceview[capture]"', "")
+    return _module("nvtx", "the package nvtx", (), asker, 'pip install "traceview[capture]"', "")
 
 
 def _module(name: str, words: str, parts: tuple[str, ...], asker: str, install: str, otherwise: str) -> Any:
@@ -49,15 +49,19 @@ def _module(name: str, words: str, parts: tuple[str, ...], asker: str, install: 
             import_module(part)
     except ModuleNotFoundError as error:
         if error.name != name:
-            raise TraceviewError(f"no-{name}", why=f"{words} cannot be imported: {error}.") from None
+            raise TraceviewError(f"no-{name}", why=f"{_capital(words)} cannot be imported: {error}.") from None
         raise TraceviewError(
             f"no-{name}",
             why=f"{asker} needs {words}, which is not installed here.",
             next_step=f"Install it ({install}){otherwise}.",
         ) from None
     except (ImportError, OSError) as error:
-        raise TraceviewError(f"no-{name}", why=f"{words} cannot be imported: {error}.") from None
+        raise TraceviewError(f"no-{name}", why=f"{_capital(words)} cannot be imported: {error}.") from None
     return module
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def cudnn_version(torch: Any) -> str | None:

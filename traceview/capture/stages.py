@@ -143,9 +143,13 @@ def _jax_listens(jax: Any) -> bool:
 
 def _at_top_level() -> bool:
     """Nothing is being traced now."""
-    core = _modules.get("jax._src.core")
-    clean = getattr(core, "trace_state_clean", None)
-    return bool(clean()) if clean is not None else True
+    if not _clean:
+        _clean.append(getattr(_modules.get("jax._src.core"), "trace_state_clean", None) or (lambda: True))
+    return bool(_clean[0]())
+
+
+_clean: Final[list[Callable[[], object]]] = []
+"""JAX's own answer to that, once it was looked up: a mark costs little only if it looks up little."""
 
 
 def _jax_ranges(jax: Any, name: str) -> list[Any]:
