@@ -8,6 +8,7 @@ not add up.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Final
 
@@ -64,12 +65,16 @@ class RankedFinding(Finding):
 
 @dataclass(frozen=True, slots=True)
 class _Time:
-    """The time of a window: summed over devices and over processes, ns, and how many of each there are."""
+    """The time of a window: summed over devices and over processes, ns, and how many of each there are.
+
+    ``fed``: the most devices that one process launches work on.
+    """
 
     devices_ns: int
     devices: int
     processes_ns: int
     processes: int
+    fed: int
 
 
 def top_findings(facts: Facts) -> tuple[RankedFinding, ...]:
@@ -123,7 +128,7 @@ def _ceiling(finding: Finding, time: _Time, idle_ns: int | None) -> tuple[int, i
     if not time.devices:
         return cost_ns, time.processes_ns, time.processes
     # The devices of a process all wait for its host; but a host that is faster only shortens what they stood idle.
-    held_ns = cost_ns * time.devices // max(time.processes, 1)
+    held_ns = cost_ns * time.fed
     if finding.cost_of is CostOf.HOST and idle_ns is not None:
         held_ns = min(held_ns, idle_ns)
     return held_ns, time.devices_ns, time.devices
@@ -147,17 +152,22 @@ def _whole(facts: Facts) -> _Time:
         devices=len(worked),
         processes_ns=int((spans["end"] - spans["start"]).sum()),
         processes=spans.height,
+        fed=_fed(process_of_devices(facts.timeline).values()),
     )
 
 
 def _steps(facts: Facts) -> _Time:
     """The steps past the warm-up; a step counts once for each device of its process."""
     if facts.steady is None:
-        return _Time(0, 0, 0, 0)
+        return _Time(0, 0, 0, 0, 0)
     spans: Iterable[tuple[int | None, int]] = (
         facts.steady.steps.group_by("process").agg((pl.col("end_ns") - pl.col("start_ns")).sum()).iter_rows()
     )
     by_process = dict(spans)
-    owners = list(process_of_devices(facts.timeline).values())
-    own = [by_process[owner] for owner in owners if owner in by_process]
-    return _Time(sum(own), len(own), sum(by_process.values()), len(by_process))
+    owners = [owner for owner in process_of_devices(facts.timeline).values() if owner in by_process]
+    own = [by_process[owner] for owner in owners]
+    return _Time(sum(own), len(own), sum(by_process.values()), len(by_process), _fed(owners))
+
+
+def _fed(owners: Iterable[int | None]) -> int:
+    return max(Counter(owners).values(), default=0)

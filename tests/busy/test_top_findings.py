@@ -69,6 +69,18 @@ def test_a_faster_host_wins_no_more_than_the_devices_stood_idle(ranked):
     assert (one.cost_ns, one.share, one.won_ns) == (80_000, 0.5, 50_000)
 
 
+@pytest.mark.parametrize(("owners", "share"), [((0, 0), 0.5), ((0, 1), 0.25)])
+def test_every_device_of_a_process_waits_for_its_host(ranked, owners, share):
+    """20 us of one host hold up both of its devices, or the one that it has; a helper process changes nothing."""
+    events = [op("helper", 0, 10, process=7, thread=9)]
+    for device, process in enumerate(owners):
+        more = {"process": process, "thread": process}
+        events += [launch(0, device + 1, **more), kernel("a", 0, 10, device + 1, device=device, process=process)]
+        events += [launch(29, device + 5, **more), kernel("b", 30, 40, device + 5, device=device, process=process)]
+    (one,) = ranked(timeline(*events), finding("TV301", 20, CostOf.HOST))
+    assert one.share == share
+
+
 def test_without_devices_the_time_of_the_host_is_the_whole(ranked):
     (one,) = ranked(timeline(op("aten::mm", 0, 100)), finding("TV301", 80, CostOf.HOST))
     assert (one.share, one.won_ns) == (0.8, 80_000)
