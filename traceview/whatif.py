@@ -218,7 +218,7 @@ def what_if(
     reach = {stage: None if stage is None else _change_of(stage, changes) for stage in owns}
     floors, refused = _floor_savings(table, changes, reach)
     least, most, apart = _ends(owns, changes, reach, floors)
-    hidden = sum(own.hidden for stage, own in owns.items() if reach[stage] is None)
+    hidden = sum(own.hidden for stage, own in owns.items() if reach[stage] is None or reach[stage] in refused)
     before = {stage: own.busy + own.idle for stage, own in owns.items()}
     whole = sum(before.values())
     serial = sum(most.values())
