@@ -38,6 +38,7 @@ _PORTS_TRIED: Final = 50
 _START_S: Final = 60.0
 _STOP_S: Final = 5.0
 _LOOPBACK: Final = "127.0.0.1"
+_OWN_NAMES: Final = ("localhost", _LOOPBACK, "::1")
 _PACKAGES: Final = ("streamlit", "altair")
 
 SETTINGS: Final = {
@@ -153,6 +154,9 @@ def command(host: str, port: int) -> list[str]:
     app = os.path.join(next(iter(spec.submodule_search_locations)), "script.py")
     settings = {**SETTINGS, "server.address": host, "server.port": str(port)}
     flags = [f"--{name}={value}" for name, value in settings.items()]
+    if ipaddress.ip_address(host).is_loopback:
+        # A page of another site whose name was made to mean this machine must not reach the app.
+        flags += [f"--server.allowedHosts={name}" for name in dict.fromkeys((*_OWN_NAMES, host))]
     return [sys.executable, "-m", "streamlit", "run", app, *flags]
 
 
