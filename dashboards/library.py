@@ -70,6 +70,10 @@ class Opened:
         self.check = check
         self._lock = threading.RLock()
 
+    def prepare(self) -> None:
+        """Find out what the first page needs, so that no reader waits for it there."""
+        _ = self.partition
+
     @cached_property
     def pieces(self) -> Pieces:
         """The trace as expectations see it."""
@@ -239,8 +243,12 @@ def _analyse(job: Job) -> None:
     job.phase = "Judging what ran"
     progress(1.0)
     judged = check(timeline)
+    opened = Opened(job.id, job.title, timeline, found, judged)
+    job.phase = "Cutting the steps by stage"
     progress(1.0)
-    job.opened = Opened(job.id, job.title, timeline, found, judged)
+    opened.prepare()
+    progress(1.0)
+    job.opened = opened
 
 
 def defect(error: BaseException) -> str:

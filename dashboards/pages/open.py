@@ -147,7 +147,8 @@ def _take(files: Sequence[UploadedFile]) -> None:
 
 def _open(paths: Sequence[str], *, title: str | None = None) -> None:
     try:
-        job = state.open_paths(paths, title=title)
+        with st.spinner("Looking at the files …"):
+            job = state.open_paths(paths, title=title)
     except TraceviewError as error:
         _tell(error.lines)
         return

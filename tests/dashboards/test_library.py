@@ -122,4 +122,4 @@ def test_progress_is_told(sample, monkeypatch):
 
     monkeypatch.setattr(library_module, "_analyse", watched)
     ready(Library().open([sample]))
-    assert seen == [(1.0, "Judging what ran")]
+    assert seen == [(1.0, "Cutting the steps by stage")]
