@@ -14,7 +14,7 @@ LIST = Path("dashboards", "samples.py")
 class BuildWithSamples(build_py):
     """Puts the samples that the dashboard offers beside it; an editable install finds them in the checkout."""
 
-    def run(self):
+    def run(self) -> None:
         """Build, then copy every file that ``dashboards/samples.py`` names."""
         super().run()
         if self.editable_mode or not SAMPLES.is_dir():

@@ -47,7 +47,8 @@ SAMPLES: Final = (
 
 
 KINDS: Final = {
-    "authored": "Authored: written by a program, with chosen times. They show what traceview says, not how fast anything is.",
+    "authored": "Authored: written by a program, with chosen times. They show what traceview says, not how fast "
+    "anything is.",
     "recorded": "Recorded: real recordings, made on a CPU.",
 }
 """What each kind of sample is."""

@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING, Final
 
 import streamlit as st
+from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from traceview.dashboards.library import Job, Library, Opened, State
@@ -46,7 +47,8 @@ def uploads() -> Uploads:
 def drop_from_memory(files: Sequence[UploadedFile]) -> None:
     """Let Streamlit forget the content of files that are on disk now; it would keep it as long as the session."""
     context = get_script_run_ctx()
-    if context is None:
+    # Another manager may keep files elsewhere; only this one holds them in memory, and only it can let go of one.
+    if context is None or not isinstance(context.uploaded_file_mgr, MemoryUploadedFileManager):
         return
     for one in files:
         context.uploaded_file_mgr.remove_file(context.session_id, one.file_id)

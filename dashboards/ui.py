@@ -149,7 +149,7 @@ def table(
     }
     chosen: list[int] = []
     if select:
-        chosen_first: DataframeState | None = None
+        chosen_first: Any = None
         if first is not None:
             chosen_first = {"selection": {"rows": [first], "columns": [], "cells": []}}
         event = st.dataframe(

@@ -92,6 +92,12 @@ class Uploads:
         self.folders.clear()
 
 
+def without_folders(text: str) -> str:
+    """``text`` without the folders of uploads in it: they mean nothing to a reader."""
+    root = os.environ.get(FOLDER_VARIABLE)
+    return re.sub(re.escape(root + os.sep) + r"[^/\\\s]+[/\\]", "", text) if root else text
+
+
 def safe_parts(name: str) -> list[str]:
     """The parts of a path from a browser that cannot lead out of the folder it is put in."""
     parts = [_SAFE.sub("_", part).lstrip(".") for part in re.split(r"[/\\]", name)]

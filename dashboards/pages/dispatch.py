@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -11,6 +12,7 @@ import streamlit as st
 from traceview.attention import SLOW
 from traceview.dashboards import ui
 from traceview.dashboards.pages.loading import opened
+from traceview.dashboards.uploads import without_folders
 from traceview.dashboards.views import dispatch as view
 from traceview.dashboards.views.overview import WORDS
 from traceview.expectations.baseline import last_day
@@ -63,8 +65,14 @@ def _table(trace: Opened, rows: Sequence[Dispatch]) -> Dispatch | None:
     if attention and len(attention) < len(rows):
         labels = {"all": f"all ({len(rows):,})", "attention": f"attention ({len(attention):,})"}
         which = st.segmented_control(
-            "Rows", list(labels), default="all", format_func=labels.get, key="rows", label_visibility="collapsed"
-        ) or "all"  # fmt: skip
+            "Rows",
+            list(labels),
+            default="all",
+            required=True,
+            format_func=lambda one: labels[one],
+            key="rows",
+            label_visibility="collapsed",
+        )
     numbers = [at for at, row in enumerate(rows) if which == "all" or row.family == ATTENTION]
     shown = [rows[at] for at in numbers]
     if not attention:
@@ -131,7 +139,9 @@ def _expectations(trace: Opened) -> None:
 
 def _downloads(trace: Opened) -> None:
     st.markdown("#### Take the check away")
-    checked = Checked(trace.check, trace.report.trace, trace.report.import_report, trace.check.exit_code, _MANY)
+    # Where an upload lies means nothing to whoever reads the file.
+    about = replace(trace.report.trace, files=tuple(without_folders(one) for one in trace.report.trace.files))
+    checked = Checked(trace.check, about, trace.report.import_report, trace.check.exit_code, _MANY)
     with st.container(horizontal=True):
         for form, ending, mime in _OUTPUTS:
             make = partial(plain_text, checked) if form == "text" else partial(render, form, checked)

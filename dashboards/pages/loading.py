@@ -6,6 +6,7 @@ import streamlit as st
 
 from traceview.dashboards import state, ui
 from traceview.dashboards.library import Job, Opened, State
+from traceview.dashboards.uploads import without_folders
 
 
 def opened() -> Opened:
@@ -19,8 +20,11 @@ def opened() -> Opened:
         return found
     if job.state is State.WORKING:
         _progress(job)
+    elif job.state is State.READY:
+        # It had to make room for others in this very moment: ask for it again.
+        st.rerun()
     elif job.state is State.FAILED:
-        ui.problem(job.error)
+        ui.problem(without_folders(line) for line in job.error)
         _to_open("Open another trace")
     else:
         st.info("Reading this trace was stopped.")

@@ -10,7 +10,7 @@ import streamlit as st
 from traceview.dashboards import state, ui
 from traceview.dashboards.library import State
 from traceview.dashboards.samples import KINDS, SAMPLES, sample_folder, sample_paths
-from traceview.dashboards.uploads import MOST_UPLOAD_MB
+from traceview.dashboards.uploads import MOST_UPLOAD_MB, without_folders
 from traceview.errors import TraceviewError
 
 if TYPE_CHECKING:
@@ -61,8 +61,8 @@ def _open_given() -> None:
 def _drop() -> None:
     st.markdown("#### Drop a trace")
     st.caption(
-        "PyTorch profiler (.json, .json.gz), Nsight Systems (SQLite export) or XProf (.xplane.pb, .trace.json.gz), told "
-        "by content, not by name. Several files are the ranks of one run."
+        "PyTorch profiler (.json, .json.gz), Nsight Systems (SQLite export) or XProf (.xplane.pb, .trace.json.gz), "
+        "told by content, not by name. Several files are the ranks of one run."
     )
     generation = st.session_state.setdefault("uploader", 0)
     files = st.file_uploader(
@@ -136,10 +136,11 @@ def _take(files: Sequence[UploadedFile]) -> None:
     folder, paths = uploads.write([(one.name, one) for one in files])
     state.drop_from_memory(files)
     try:
-        job = state.open_paths([folder] if len(paths) > 1 else paths, title=os.path.basename(paths[0]))
+        with st.spinner("Looking at the files …"):
+            job = state.open_paths([folder] if len(paths) > 1 else paths)
     except TraceviewError as error:
         uploads.remove(folder)
-        _tell([line.replace(folder + os.sep, "").replace(folder, "the upload") for line in error.lines])
+        _tell([without_folders(line).replace(folder, "the upload") for line in error.lines])
         return
     uploads.keep(job.id, folder)
     _go(job)
@@ -147,7 +148,8 @@ def _take(files: Sequence[UploadedFile]) -> None:
 
 def _open(paths: Sequence[str], *, title: str | None = None) -> None:
     try:
-        job = state.open_paths(paths, title=title)
+        with st.spinner("Looking at the files …"):
+            job = state.open_paths(paths, title=title)
     except TraceviewError as error:
         _tell(error.lines)
         return

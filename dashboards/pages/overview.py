@@ -32,16 +32,15 @@ def page() -> None:
 
 def _head(trace: Opened) -> None:
     said = answer(trace.report, trace.check)
-    failed = said.verdict == "fail"
     judged = f"{ui.ICONS[said.verdict]} **{said.word}** · which kernels ran, by the built-in policy"
-    with st.container(key="failed" if failed else "answered"):
-        if failed:
+    with st.container(key="failed" if said.verdict == "fail" else "answered"):
+        if said.verdict_first:
             st.markdown(judged)
         ui.text(said.headline, kind="headline", key="answer")
         if said.fix:
             cost = f" {said.cost[:1].upper()}{said.cost[1:]}." if said.cost else ""
             ui.text(f"What to do: {said.fix}{cost}", kind="strong", key="do")
-        if not failed:
+        if not said.verdict_first:
             st.markdown(judged)
         ui.text(said.second)
     line, limits = strip(trace.report, trace.title)
@@ -64,7 +63,9 @@ def _where_a_step_goes(trace: Opened) -> None:
         return
     way = ways[0]
     if len(ways) > 1:
-        way = st.segmented_control("Split", ways, default=ways[0], label_visibility="collapsed", key="split") or ways[0]
+        way = st.segmented_control(
+            "Split", ways, default=way, required=True, label_visibility="collapsed", key="split", bind="query-params"
+        )
     if way == "by stage" and partition is not None:
         cut = waterfall.cut_by_stage(partition)
         column = waterfall.MEAN
@@ -72,7 +73,11 @@ def _where_a_step_goes(trace: Opened) -> None:
         if len(names) > 1:
             choices = [waterfall.MEAN, *range(len(names))]
             column = st.selectbox(
-                "Step", choices, format_func=lambda at: f"mean of {len(names):,}" if at < 0 else names[at], key="step"
+                "Step",
+                choices,
+                format_func=lambda at: f"mean of {len(names):,}" if at < 0 else names[at],
+                key="step",
+                bind="query-params",
             )
         charts.show(waterfall.waterfall_chart(waterfall.stage_waterfall(cut, column), charts.ink()), "stages")
     else:
@@ -87,6 +92,7 @@ def _where_a_step_goes(trace: Opened) -> None:
                     f"mean of {len(devices)} devices" if at < 0 else labels.get(devices[at].device, str(at))
                 ),
                 key="device",
+                bind="query-params",
             )
             chosen = chosen if which < 0 else [devices[which]]
         charts.show(waterfall.waterfall_chart(waterfall.part_waterfall(chosen), charts.ink()), "parts")

@@ -72,7 +72,7 @@ def causes_table(result: GapReport) -> Table | None:
 
 
 def histogram(result: GapReport) -> pl.DataFrame:
-    """Idle time by length of the stretch and by cause: ``bin`` (exponent), ``length``, ``cause``, ``idle_ns``, ``count``.
+    """Idle time by length and cause of the stretch: ``bin``, ``from_ns``, ``to_ns``, ``cause``, ``idle_ns``, ``count``.
 
     A stretch counts whole for the cause that took most of it.
     """
@@ -142,7 +142,7 @@ def histogram_chart(frame: pl.DataFrame) -> alt.Chart:
         "' ms' : datum.value + ' us'",
         tickCount=8,
     )
-    return (
+    drawing: alt.Chart = (
         alt.Chart(drawn)
         .mark_rect()
         .encode(
@@ -164,6 +164,7 @@ def histogram_chart(frame: pl.DataFrame) -> alt.Chart:
         )
         .properties(height=340)
     )
+    return drawing
 
 
 def gaps_table(result: GapReport) -> Table | None:

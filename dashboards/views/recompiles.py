@@ -72,8 +72,8 @@ def copies_table(result: TransferReport) -> Table | None:
         "name": Show.LONG,
     }
     remark = (
-        "exposed: the device did nothing but copy. every step: as many in every step past the warm-up. host held: calls "
-        "that returned only when their copy was done."
+        "exposed: the device did nothing but copy. every step: as many in every step past the warm-up. host held: "
+        "calls that returned only when their copy was done."
     )
     return Table(frame, shows, (remark,))
 

@@ -19,7 +19,10 @@ MOST_KERNELS: Final = 200
 
 
 def stages_table(table: StageTable) -> Table | None:
-    """Every stage with its parts under it; ``None`` if no stage is known. The outermost ones and Unattributed add up."""
+    """Every stage with its parts under it; ``None`` if no stage is known.
+
+    The outermost stages and the time in none add up to the wall time.
+    """
     stages = table.stages
     if stages is None:
         return None

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-import polars as pl
-
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    import polars as pl
 
 NS_PER_MS: Final = 1e6
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 import polars as pl
@@ -304,7 +304,8 @@ def waterfall_chart(frame: pl.DataFrame, ink: str = INK) -> alt.LayerChart:
         .mark_text(align="left", dx=6, baseline="middle", fontSize=12, color=ink)
         .encode(x="end:Q", y=y, text="label:N", tooltip=tips)
     )
-    return alt.layer(bars, labels).properties(height=32 * len(order) + 120)
+    # Layers of one data source each are never split into facets.
+    return cast("alt.LayerChart", alt.layer(bars, labels).properties(height=32 * len(order) + 120))
 
 
 def steps_chart(frame: pl.DataFrame) -> alt.Chart:
@@ -318,7 +319,7 @@ def steps_chart(frame: pl.DataFrame) -> alt.Chart:
         takes=pl.Series([duration(round(ns)) for ns in frame["wall_ns"]], dtype=pl.String),
     )
     colours = dict(frame.select("row", "colour").iter_rows())
-    return (
+    drawing: alt.Chart = (
         alt.Chart(drawn)
         .mark_bar()
         .encode(
@@ -338,3 +339,4 @@ def steps_chart(frame: pl.DataFrame) -> alt.Chart:
         )
         .properties(height=340)
     )
+    return drawing

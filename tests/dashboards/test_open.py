@@ -85,13 +85,13 @@ def test_what_is_open_is_listed(show, as_open):
 def test_content_on_disk_leaves_memory(monkeypatch):
     removed = []
 
-    class Manager:
+    class Manager(state.MemoryUploadedFileManager):
         def remove_file(self, session_id, file_id):
             removed.append((session_id, file_id))
 
     class Context:
         session_id = "s"
-        uploaded_file_mgr = Manager()
+        uploaded_file_mgr = Manager("/upload")
 
     class File:
         file_id = "f"

@@ -52,6 +52,9 @@ def test_one_step_can_be_looked_at_alone(show, as_open):
     assert len(box.options) == 5
     box.select_index(2).run()
     assert not shown.test.exception
+    # The browser writes the choice into the address; a page with that address has it again.
+    assert show("overview", as_open("tpu"), step=box.options[2]).test.selectbox(key="step").index == 2
+    assert show("overview", as_open("tpu"), step="no such step").test.selectbox(key="step").index == 0
 
 
 def test_parts_without_facts_say_why(show, as_open):
@@ -59,7 +62,7 @@ def test_parts_without_facts_say_why(show, as_open):
     nothing = show("overview", as_open("no-device")).words
     assert "not recorded" in nothing
     assert "The trace has no device work" in nothing
-    assert "not recorded" in show("dispatch", as_open("no-device")).words
+    assert "not recorded" in show("dispatch", as_open("bad/only-metadata.json")).words
 
 
 def test_copies_and_compilations_that_a_trace_would_not_show_are_not_called_none(show, as_open, monkeypatch):

@@ -59,3 +59,12 @@ def test_all_go_when_the_session_ends(root):
     uploads.keep("id", folder)
     uploads.clear()
     assert os.listdir(root) == []
+
+
+def test_a_message_does_not_show_where_an_upload_lies(root):
+    folder, (path,) = Uploads().write([("run/t.json", io.BytesIO(b"x"))])
+    assert module.without_folders(f"{path}: this is text. Copy {path} again.") == (
+        "run/t.json: this is text. Copy run/t.json again."
+    )
+    assert module.without_folders("/data/t.json: no") == "/data/t.json: no"
+    assert folder not in module.without_folders(path)
