@@ -41,8 +41,8 @@ DETAIL: Final = "detail."
 """How the name of a column begins that holds a detail."""
 MAGIC: Final = b"PAR1"
 
-_ROWS: Final = 1 << 18
-_IN_MEMORY: Final = 1 << 25
+_ROWS: Final = 1 << 16
+_IN_MEMORY: Final = 1 << 20
 """So many cells of details are held while a file is written; of more each lies in a temporary file."""
 _MOST_FOOTER: Final = 1 << 28
 _LEAST_BYTES_A_ROW: Final = 16
@@ -57,7 +57,7 @@ def write(
     timeline: Timeline,
     path: Path,
     *,
-    compression: Literal["lz4", "zstd"] = "zstd",
+    compression: Literal["uncompressed", "lz4", "zstd"] = "zstd",
     more: More | None = None,
     facts: Mapping[str, Any] | None = None,
     wanted: Callable[[str], bool] | None = None,
@@ -82,6 +82,7 @@ def write(
             "version": VERSION,
             "schema": schema.SCHEMA_VERSION,
             "rows": timeline.events.height,
+            "null": [name for name in timeline.events.columns if _is_null(timeline.events[name])],
             "details": [
                 [key, columns[key].text, columns[key].several] if key in columns else [key] for key in timeline.details
             ],
@@ -113,7 +114,7 @@ def write(
             compression=compression,
             compression_level=1 if compression == "zstd" else None,
             statistics=False,
-            row_group_size=_ROWS,
+            row_group_size=_ROWS * 4,
             metadata=metadata,
         )
 
@@ -201,7 +202,7 @@ def read(
         rows, details = _layout(head, os.stat(path).st_size)
         if rest is None:
             details = {key: layout for key, layout in details.items() if layout is not None}
-        events = _events(file, rows)
+        events = _events(file, rows, frozenset(head["null"]), checked=checked)
         tables = {name: _table(metadata, name, frame) for name, frame in TABLES.items()}
         timeline = Timeline(
             events=events,
@@ -264,14 +265,24 @@ def _layout(head: dict[str, Any], size: int) -> tuple[int, dict[str, _Layout | N
     return rows, details
 
 
-def _events(file: _SharedFile, rows: int) -> pl.DataFrame:
-    events = file.columns(list(schema.EVENTS.dtypes))
+def _events(file: _SharedFile, rows: int, nulls: frozenset[str], *, checked: bool) -> pl.DataFrame:
+    """The events. Columns that say nothing are not read: to open a file costs hardly more than the memory it fills."""
+    known = {column.name: column for column in schema.EVENTS.columns}
+    absent = [name for name in nulls if name in known and known[name].nullable]
+    made = [*absent] if checked else [*absent, "id"]
+    events = file.columns([name for name in known if name not in made])
     if events.height != rows:
         raise UnfitFileError(f"it holds {events.height} events and says {rows}")
+    if not checked:
+        events = events.with_columns(pl.Series("id", np.arange(rows, dtype=np.uint32)))
     if events.schema["kind"] != schema.Kind:
         # A list of kinds that has grown since: the same words, other numbers.
         events = events.with_columns(pl.col("kind").cast(pl.String).cast(schema.Kind))
-    return events
+    return events.with_columns(pl.lit(None, known[name].dtype).alias(name) for name in absent).select(list(known))
+
+
+def _is_null(column: pl.Series) -> bool:
+    return column.null_count() == len(column)
 
 
 def _table(metadata: dict[str, str], name: str, frame: schema.FrameSchema) -> pl.DataFrame:
