@@ -296,7 +296,7 @@ class Cache:
             new.mkdir(mode=0o700)
             written = new / "entry"
             wanted = _Wanted(seconds * _DETAIL_SHARE)
-            timeline_file.write(timeline, written, compression="lz4", facts={"cache": about}, wanted=wanted)
+            timeline_file.write(timeline, written, compression="uncompressed", facts={"cache": about}, wanted=wanted)
             if written.stat().st_size <= self.limit_bytes:
                 os.replace(written, self.folder / f"{total}-{key}-{_checksum(written)}{_SUFFIX}")
         except (OSError, pl.exceptions.PolarsError) as error:

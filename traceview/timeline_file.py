@@ -41,8 +41,8 @@ DETAIL: Final = "detail."
 """How the name of a column begins that holds a detail."""
 MAGIC: Final = b"PAR1"
 
-_ROWS: Final = 1 << 18
-_IN_MEMORY: Final = 1 << 25
+_ROWS: Final = 1 << 16
+_IN_MEMORY: Final = 1 << 20
 """So many cells of details are held while a file is written; of more each lies in a temporary file."""
 _MOST_FOOTER: Final = 1 << 28
 _LEAST_BYTES_A_ROW: Final = 16
@@ -57,7 +57,7 @@ def write(
     timeline: Timeline,
     path: Path,
     *,
-    compression: Literal["lz4", "zstd"] = "zstd",
+    compression: Literal["uncompressed", "lz4", "zstd"] = "zstd",
     more: More | None = None,
     facts: Mapping[str, Any] | None = None,
     wanted: Callable[[str], bool] | None = None,
@@ -113,7 +113,7 @@ def write(
             compression=compression,
             compression_level=1 if compression == "zstd" else None,
             statistics=False,
-            row_group_size=_ROWS,
+            row_group_size=_ROWS * 4,
             metadata=metadata,
         )
 
@@ -201,7 +201,7 @@ def read(
         rows, details = _layout(head, os.stat(path).st_size)
         if rest is None:
             details = {key: layout for key, layout in details.items() if layout is not None}
-        events = _events(file, rows)
+        events = _events(file, rows, checked=checked)
         tables = {name: _table(metadata, name, frame) for name, frame in TABLES.items()}
         timeline = Timeline(
             events=events,
@@ -264,10 +264,13 @@ def _layout(head: dict[str, Any], size: int) -> tuple[int, dict[str, _Layout | N
     return rows, details
 
 
-def _events(file: _SharedFile, rows: int) -> pl.DataFrame:
-    events = file.columns(list(schema.EVENTS.dtypes))
+def _events(file: _SharedFile, rows: int, *, checked: bool) -> pl.DataFrame:
+    names = list(schema.EVENTS.dtypes)
+    events = file.columns(names if checked else names[1:])
     if events.height != rows:
         raise UnfitFileError(f"it holds {events.height} events and says {rows}")
+    if not checked:
+        events.insert_column(0, pl.Series("id", np.arange(rows, dtype=np.uint32)))  # quicker made than read
     if events.schema["kind"] != schema.Kind:
         # A list of kinds that has grown since: the same words, other numbers.
         events = events.with_columns(pl.col("kind").cast(pl.String).cast(schema.Kind))
