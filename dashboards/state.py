@@ -96,9 +96,22 @@ def open_paths(paths: Sequence[str], *, title: str | None = None) -> Job:
 
 
 def current_job() -> Job | None:
-    """The open trace, read or being read; ``None`` if there is none, or if this server does not know it."""
+    """The open trace, read or being read; ``None`` if there is none, or if this server does not know it.
+
+    Raises:
+        TraceviewError: the trace of the command line is none.
+    """
     known = trace_id()
-    return None if known is None else library().get(known)
+    job = None if known is None else library().get(known)
+    given = traces_given()
+    if job is None and given:
+        # A link to it still holds after the server was started anew.
+        own = library().open(given)
+        if known is None:
+            show(own)
+        if known in {None, own.id}:
+            return own
+    return job
 
 
 def ready(job: Job, wait_s: float = WAIT_S) -> Opened | None:
