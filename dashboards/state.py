@@ -24,7 +24,7 @@ TRACE: Final = "trace"
 TRACES_VARIABLE: Final = "TRACEVIEW_DASHBOARD_TRACES"
 """Paths given on the command line, as a JSON array."""
 
-WAIT_S: Final = 2.0
+WAIT_S = 2.0
 """A small trace is ready within this time, and needs no page that shows progress."""
 
 
@@ -114,7 +114,7 @@ def current_job() -> Job | None:
     return job
 
 
-def ready(job: Job, wait_s: float = WAIT_S) -> Opened | None:
+def ready(job: Job) -> Opened | None:
     """The result of a job, if it comes soon."""
-    job.done.wait(wait_s)
+    job.done.wait(WAIT_S)
     return job.opened if job.state is State.READY else None
