@@ -30,7 +30,7 @@ PARTS: Final = FrameSchema(
     (
         Column("value", pl.String, "", "kind, stage or name; null: no stage", nullable=True),
         Column("events", pl.UInt32, "", "events that lie in the area at least in part"),
-        Column("union_ns", pl.Int64, "ns", "time within the area in which at least one of them ran, per lane, summed"),
+        Column("union_ns", pl.Int64, "ns", "time within the area in which at least one of them ran, in whichever lane"),
         Column("sum_ns", pl.Int64, "ns", "sum of their durations within the area; nested or parallel ones count twice"),
         Column("longest_ns", pl.Int64, "ns", "the longest of them, as recorded"),
     ),
@@ -124,20 +124,19 @@ def _busy(rows: pl.DataFrame, length: int) -> pl.DataFrame:
 def _parts(rows: pl.DataFrame, by: str) -> pl.DataFrame:
     if not rows.height:
         return PARTS.empty()
-    # A lane is a place: two threads that wait at the same time wait twice.
-    numbered = rows.with_columns(value=pl.col(by).cast(pl.String))
-    groups = numbered.select("value", "lane").unique(maintain_order=True).with_row_index("place")
-    placed = numbered.join(groups, on=["value", "lane"], how="left", nulls_equal=True, maintain_order="left")
-    unions = groups.with_columns(
-        union_ns=pl.Series(_unions(placed, placed["place"].to_numpy().astype(np.int64)), dtype=pl.Int64)
+    values = rows.select(pl.col(by).cast(pl.String))[by].unique(maintain_order=True)
+    numbers = pl.DataFrame({"value": values, "number": range(len(values))}, schema_overrides={"number": pl.Int64})
+    placed = rows.with_columns(value=pl.col(by).cast(pl.String)).join(
+        numbers, on="value", how="left", nulls_equal=True, maintain_order="left"
     )
+    unions = numbers.with_columns(union_ns=pl.Series(_unions(placed, placed["number"].to_numpy()), dtype=pl.Int64))
     summed = placed.group_by("value").agg(
         events=pl.len().cast(pl.UInt32),
         sum_ns=(pl.col("high") - pl.col("low")).sum(),
         longest_ns=pl.col("dur_ns").max(),
     )
     return (
-        summed.join(unions.group_by("value").agg(pl.col("union_ns").sum()), on="value", nulls_equal=True)
+        summed.join(unions, on="value", nulls_equal=True)
         .select(list(PARTS.dtypes))
         .sort("union_ns", "events", "value", descending=[True, True, False], nulls_last=True)
     )

@@ -147,8 +147,13 @@ class TimelineView extends Navigator {
 
   update(data, setStateValue) {
     this.send = setStateValue;
-    if (!data || !data.events) return;
-    if (data.token !== this.token) {
+    if (!data) return;
+    if (!data.events && data.trace !== this.trace) {
+      // The server thinks that the events are here, but this page was built anew.
+      this.send("view", { trace: null });
+      return;
+    }
+    if (data.events && data.token !== this.token) {
       const fresh = data.trace !== this.trace;
       this.token = data.token;
       this.trace = data.trace;
@@ -160,6 +165,8 @@ class TimelineView extends Navigator {
     if (this.matches) this.showFound();
     this.readTheme();
     this.redraw();
+    // So that the server knows that the events have arrived.
+    this.settle();
   }
 
   load(data) {
