@@ -70,6 +70,10 @@ class Opened:
         self.check = check
         self._lock = threading.RLock()
 
+    def prepare(self) -> None:
+        """Find out what the first page needs, so that no reader waits for it there."""
+        _ = self.partition
+
     @cached_property
     def pieces(self) -> Pieces:
         """The trace as expectations see it."""
@@ -98,6 +102,7 @@ class Job:
         id: Of the trace.
         title: Name of its file, or of the first of several.
         paths: Where it lies.
+        named: Whoever opened it chose the title; else it is the first file that was read.
         state: How far it is.
         phase: What is being done, in words.
         share: Part of the files that has been read, 0 to 1.
@@ -108,6 +113,7 @@ class Job:
     id: str
     title: str
     paths: tuple[str, ...]
+    named: bool = False
     state: State = State.WORKING
     phase: str = "Waiting for another trace"
     share: float = 0.0
@@ -143,7 +149,7 @@ class Library:
             job = self._jobs.get(trace_id)
             if job is None or job.state in {State.FAILED, State.LEFT} or _let_go(job):
                 name = title or os.path.basename(os.path.normpath(paths[0]))
-                self._start(Job(trace_id, name, tuple(paths)))
+                self._start(Job(trace_id, name, tuple(paths), named=title is not None))
             return self._touch(trace_id)
 
     def get(self, trace_id: str) -> Job | None:
@@ -156,7 +162,7 @@ class Library:
                 if content_id_or_none(job.paths) != trace_id:
                     del self._jobs[trace_id]
                     return None
-                self._start(Job(job.id, job.title, job.paths))
+                self._start(Job(job.id, job.title, job.paths, job.named))
             return self._touch(trace_id)
 
     def leave(self, trace_id: str) -> None:
@@ -209,6 +215,9 @@ class Library:
         with self._lock:
             if job.state is State.WORKING:
                 job.state, job.error = state, error
+            if self._jobs.get(job.id) is job:
+                # Nobody has seen it yet, however many were looked at meanwhile.
+                self._jobs.move_to_end(job.id)
             ready = [one for one in self._jobs.values() if one.opened is not None]
             for one in ready[: max(0, len(ready) - self._most)]:
                 one.opened = None
@@ -239,8 +248,15 @@ def _analyse(job: Job) -> None:
     job.phase = "Judging what ran"
     progress(1.0)
     judged = check(timeline)
+    if not job.named:
+        # Only now it is known which files of a folder are traces.
+        job.title = os.path.basename(found.trace.files[0])
+    opened = Opened(job.id, job.title, timeline, found, judged)
+    job.phase = "Cutting the steps by stage"
     progress(1.0)
-    job.opened = Opened(job.id, job.title, timeline, found, judged)
+    opened.prepare()
+    progress(1.0)
+    job.opened = opened
 
 
 def defect(error: BaseException) -> str:

@@ -20,6 +20,9 @@ def opened() -> Opened:
         return found
     if job.state is State.WORKING:
         _progress(job)
+    elif job.state is State.READY:
+        # It had to make room for others in this very moment: ask for it again.
+        st.rerun()
     elif job.state is State.FAILED:
         ui.problem(without_folders(line) for line in job.error)
         _to_open("Open another trace")

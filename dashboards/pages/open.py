@@ -136,7 +136,8 @@ def _take(files: Sequence[UploadedFile]) -> None:
     folder, paths = uploads.write([(one.name, one) for one in files])
     state.drop_from_memory(files)
     try:
-        job = state.open_paths([folder] if len(paths) > 1 else paths, title=os.path.basename(paths[0]))
+        with st.spinner("Looking at the files …"):
+            job = state.open_paths([folder] if len(paths) > 1 else paths)
     except TraceviewError as error:
         uploads.remove(folder)
         _tell([without_folders(line).replace(folder, "the upload") for line in error.lines])
@@ -147,7 +148,8 @@ def _take(files: Sequence[UploadedFile]) -> None:
 
 def _open(paths: Sequence[str], *, title: str | None = None) -> None:
     try:
-        job = state.open_paths(paths, title=title)
+        with st.spinner("Looking at the files …"):
+            job = state.open_paths(paths, title=title)
     except TraceviewError as error:
         _tell(error.lines)
         return

@@ -32,16 +32,15 @@ def page() -> None:
 
 def _head(trace: Opened) -> None:
     said = answer(trace.report, trace.check)
-    failed = said.verdict == "fail"
     judged = f"{ui.ICONS[said.verdict]} **{said.word}** · which kernels ran, by the built-in policy"
-    with st.container(key="failed" if failed else "answered"):
-        if failed:
+    with st.container(key="failed" if said.verdict == "fail" else "answered"):
+        if said.verdict_first:
             st.markdown(judged)
         ui.text(said.headline, kind="headline", key="answer")
         if said.fix:
             cost = f" {said.cost[:1].upper()}{said.cost[1:]}." if said.cost else ""
             ui.text(f"What to do: {said.fix}{cost}", kind="strong", key="do")
-        if not failed:
+        if not said.verdict_first:
             st.markdown(judged)
         ui.text(said.second)
     line, limits = strip(trace.report, trace.title)

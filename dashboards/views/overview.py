@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from traceview.dashboards.views.findings import finding_view, to_do
 from traceview.expectations.model import Verdict
+from traceview.findings import Severity
 from traceview.render.conditions import conditions
 from traceview.render.report_text import report_sentence
 from traceview.render.units import counted, duration, percent
@@ -14,11 +15,16 @@ from traceview.step_marks import StepSource
 from traceview.steps import percentiles
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from traceview.findings import Finding
     from traceview.gate import CheckResult
     from traceview.report import Report
 
 WORDS: Final = {Verdict.PASS: "Passed", Verdict.FAIL: "Failed", Verdict.INCONCLUSIVE: "Not to be told"}
 """What stands beside the icon of a verdict."""
+
+_MUCH_MORE: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +33,7 @@ class Answer:
 
     Attributes:
         verdict: ``pass``, ``fail`` or ``inconclusive``.
+        verdict_first: What the check says is the headline; else it is where the time went.
         word: The verdict in a word or three.
         headline: The answer.
         second: What else the answer says.
@@ -36,6 +43,7 @@ class Answer:
     """
 
     verdict: str
+    verdict_first: bool
     word: str
     headline: str
     second: str
@@ -62,8 +70,8 @@ class Figure:
 
 
 def answer(report: Report, check: CheckResult) -> Answer:
-    """The answer: what ran, if that failed; else where the time went."""
-    failed = check.verdict is Verdict.FAIL
+    """The answer: what ran, if that failed and matters; else where the time went."""
+    failed = check.verdict is Verdict.FAIL and matters(check.findings)
     ran = f"{check.summary}." if not check.summary.endswith(".") else check.summary
     ran = f"{ran[:1].upper()}{ran[1:]}"
     went = report_sentence(report)
@@ -71,6 +79,7 @@ def answer(report: Report, check: CheckResult) -> Answer:
     told = None if finding is None else finding_view(finding, check.table)
     return Answer(
         verdict=check.verdict.value,
+        verdict_first=failed,
         word=WORDS[check.verdict],
         headline=ran if failed else went,
         second=went if failed else ran,
@@ -78,6 +87,17 @@ def answer(report: Report, check: CheckResult) -> Answer:
         fix="" if told is None else told.fix,
         code="" if told is None else told.code,
     )
+
+
+def matters(findings: Sequence[Finding]) -> bool:
+    """Whether what failed the check is no small part of what could be won.
+
+    A slow path that costs a hundredth of what the host wastes is a failure all the same, but not the answer.
+    """
+    costs = [one.cost_ns or 0 for one in findings]
+    errors = [one.cost_ns for one in findings if one.severity is Severity.ERROR]
+    known = [cost for cost in errors if cost is not None]
+    return len(known) < len(errors) or not known or max(known) * _MUCH_MORE >= max(costs)
 
 
 def strip(report: Report, title: str) -> tuple[str, list[str]]:

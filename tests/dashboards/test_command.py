@@ -90,6 +90,14 @@ def test_the_settings_are_ones_that_streamlit_knows():
     assert dashboard.SETTINGS["client.showErrorDetails"] == "none"
 
 
+@pytest.mark.parametrize(
+    ("host", "names"), [("127.0.0.2", ["localhost", "127.0.0.1", "::1", "127.0.0.2"]), ("10.0.0.1", [])]
+)
+def test_a_page_of_another_site_cannot_pass_for_this_machine(host, names):
+    given = [flag for flag in dashboard.command(host, 8501) if flag.startswith("--server.allowedHosts=")]
+    assert given == [f"--server.allowedHosts={name}" for name in names]
+
+
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_it_serves_and_ends_in_order(repository, tmp_path, number):

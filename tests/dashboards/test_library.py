@@ -57,6 +57,36 @@ def test_the_one_not_used_for_longest_is_let_go_and_read_again(repository, sampl
     assert other.opened is None
 
 
+def test_what_was_just_read_is_not_the_one_to_go(repository, sample, monkeypatch):
+    reading, go_on = threading.Event(), threading.Event()
+    real = library_module._analyse
+
+    def slow(job):
+        if job.title == "no-device-work.cuda-authored.json":
+            reading.set()
+            assert go_on.wait(10)
+        real(job)
+
+    monkeypatch.setattr(library_module, "_analyse", slow)
+    library = Library(most=1)
+    other = ready(library.open([str(repository / "sample_traces" / "bad" / "healthy.json")]))
+    first = library.open([sample])
+    assert reading.wait(10)
+    library.get(other.id)
+    go_on.set()
+    assert ready(first).opened is not None
+    assert other.opened is None
+
+
+def test_a_trace_is_called_by_the_first_file_that_was_read(repository, tmp_path):
+    (tmp_path / "a-note.json").write_text("{}")
+    shutil.copyfile(repository / "sample_traces" / "bad" / "healthy.json", tmp_path / "run.json")
+    library = Library()
+    assert ready(library.open([str(tmp_path)])).opened.title == "run.json"
+    library.forget(library.jobs[0].id)
+    assert ready(library.open([str(tmp_path)], title="mine")).opened.title == "mine"
+
+
 def test_a_trace_whose_file_is_gone_is_forgotten(sample, tmp_path, repository):
     copy = tmp_path / "copy.json"
     shutil.copyfile(sample, copy)
@@ -122,4 +152,4 @@ def test_progress_is_told(sample, monkeypatch):
 
     monkeypatch.setattr(library_module, "_analyse", watched)
     ready(Library().open([sample]))
-    assert seen == [(1.0, "Judging what ran")]
+    assert seen == [(1.0, "Cutting the steps by stage")]

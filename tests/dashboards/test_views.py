@@ -141,6 +141,30 @@ def test_a_failed_check_leads_the_answer(opened):
     assert said.second.startswith("A step takes")
 
 
+@pytest.mark.parametrize(
+    ("costs", "first"),
+    [
+        ((("TV1", 50, Severity.ERROR), ("TV2", 500, Severity.INFO)), True),
+        ((("TV1", 49, Severity.ERROR), ("TV2", 500, Severity.INFO)), False),
+        ((("TV1", 1, Severity.ERROR), ("TV3", 90, Severity.ERROR), ("TV2", 500, Severity.INFO)), True),
+        ((("TV1", None, Severity.ERROR), ("TV2", 500, Severity.INFO)), True),
+        ((("TV2", 500, Severity.INFO),), True),
+    ],
+)
+def test_a_failure_that_costs_next_to_nothing_is_not_the_answer(costs, first):
+    assert overview.matters([finding(*one) for one in costs]) is first
+
+
+def test_the_answer_is_then_where_the_time_went(opened):
+    trace = opened("cuda")
+    small = tuple(replace(one, cost_ns=1) if one.severity is Severity.ERROR else one for one in trace.check.findings)
+    more = replace(trace.check, findings=(*small, finding("TV404", 10**9, Severity.INFO)))
+    said = overview.answer(trace.report, more)
+    assert (said.verdict, said.verdict_first, said.code) == ("fail", False, "TV404")
+    assert said.headline.startswith("A step takes")
+    assert "math" in said.second
+
+
 def test_else_the_time_leads_it(opened):
     trace = opened("recompiles")
     said = overview.answer(trace.report, trace.check)

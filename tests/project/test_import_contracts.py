@@ -27,7 +27,7 @@ EMPTY = '"""Nothing."""\n'
     ids=["no layer", "framework in the core", "upwards", "parser by name", "parser looks up"],
 )
 def test_a_broken_contract_is_found(tmp_path, repository, module, source, complaint):
-    for part in ("traceview", "parsers", "tools", "pyproject.toml"):
+    for part in ("traceview", "parsers", "dashboards", "tools", "pyproject.toml"):
         copy = shutil.copytree if (repository / part).is_dir() else shutil.copy
         copy(repository / part, tmp_path / part)
     (tmp_path / module).write_text(source)

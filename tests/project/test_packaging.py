@@ -10,6 +10,7 @@ import zipfile
 import pytest
 
 import traceview
+from traceview.dashboards.samples import SAMPLES
 
 pytestmark = pytest.mark.slow
 
@@ -35,10 +36,12 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel, repository):
     info = f"traceview-{traceview.__version__}.dist-info/"
     assert {name.split("/")[0] + "/" for name in names} == {"traceview/", info}
     assert info + "licenses/LICENSE" in names
-    want = {"traceview/py.typed"} | {
+    folders = {"traceview": "traceview", "traceview/parsers": "parsers", "traceview/dashboards": "dashboards"}
+    samples = {f"traceview/dashboards/samples/{file}" for sample in SAMPLES for file in sample.files}
+    want = {"traceview/py.typed", *samples} | {
         f"{package}/{path.relative_to(repository / folder).as_posix()}"
-        for package, folder in {"traceview": "traceview", "traceview/parsers": "parsers"}.items()
-        for pattern in ("*.py", "*.pyi", "*.c", "*.toml", "*.json")
+        for package, folder in folders.items()
+        for pattern in ("*.py", "*.pyi", "*.c", "*.toml", "*.json", "*.svg")
         for path in (repository / folder).rglob(pattern)
     }
     # Where there is a C compiler, the scanner is built.

@@ -7,15 +7,9 @@ import contextlib
 import ipaddress
 import json
 import os
-import shutil
 import signal
-import socket
-import subprocess
 import sys
-import tempfile
 import time
-import urllib.request
-import webbrowser
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final, TextIO
 
@@ -23,6 +17,7 @@ from traceview.cli.command import Answer, add_debug_option
 from traceview.errors import ExitCode, TraceviewError, UsageError
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Iterator
     from types import FrameType
 
@@ -38,6 +33,7 @@ _PORTS_TRIED: Final = 50
 _START_S: Final = 60.0
 _STOP_S: Final = 5.0
 _LOOPBACK: Final = "127.0.0.1"
+_OWN_NAMES: Final = ("localhost", _LOOPBACK, "::1")
 _PACKAGES: Final = ("streamlit", "altair")
 
 SETTINGS: Final = {
@@ -105,6 +101,9 @@ def run(options: argparse.Namespace) -> Answer:
 
 
 def _serve(options: argparse.Namespace, host: str, port: int, out: TextIO) -> None:
+    import subprocess
+    import webbrowser
+
     shown = f"[{host}]" if ":" in host else host
     address = f"http://{shown}:{port}"
     with _uploads() as folder:
@@ -153,6 +152,9 @@ def command(host: str, port: int) -> list[str]:
     app = os.path.join(next(iter(spec.submodule_search_locations)), "script.py")
     settings = {**SETTINGS, "server.address": host, "server.port": str(port)}
     flags = [f"--{name}={value}" for name, value in settings.items()]
+    if ipaddress.ip_address(host).is_loopback:
+        # A page of another site whose name was made to mean this machine must not reach the app.
+        flags += [f"--server.allowedHosts={name}" for name in dict.fromkeys((*_OWN_NAMES, host))]
     return [sys.executable, "-m", "streamlit", "run", app, *flags]
 
 
@@ -193,6 +195,8 @@ def _refuse_missing(traces: list[str]) -> None:
 
 
 def _free_port(host: str, wanted: int | None) -> int:
+    import socket
+
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     for port in [wanted] if wanted else range(FIRST_PORT, FIRST_PORT + _PORTS_TRIED):
         with socket.socket(family) as trial:
@@ -214,6 +218,9 @@ def _free_port(host: str, wanted: int | None) -> int:
 @contextlib.contextmanager
 def _uploads() -> Iterator[str]:
     """A folder for uploads that goes when the app ends, however it ends."""
+    import shutil
+    import tempfile
+
     folder = tempfile.mkdtemp(prefix="traceview-uploads-")
     try:
         yield folder
@@ -223,6 +230,8 @@ def _uploads() -> Iterator[str]:
 
 def _await(child: subprocess.Popen[bytes], address: str) -> None:
     """Wait until the server answers."""
+    import urllib.request
+
     deadline = time.monotonic() + _START_S
     # A proxy of the environment must not be asked for an address of this machine.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -237,6 +246,8 @@ def _await(child: subprocess.Popen[bytes], address: str) -> None:
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:
+    import subprocess
+
     if child.poll() is None:
         child.terminate()
         try:
