@@ -25,6 +25,7 @@ from markdown_table import table
 
 from traceview import (
     allocations,
+    collective_skew,
     gaps,
     host_waits,
     idle_split,
@@ -110,6 +111,7 @@ ANSWERS = {
         launch_health.LAUNCH_BOUND_REGIONS,
         host_waits.HOST_WAITS,
     ),
+    "Ranks (`traceview.collective_skew`)": (collective_skew.COLLECTIVE_WAITS, collective_skew.SKEW_BY_DEVICE),
     "Compilations (`traceview.recompiles`)": (recompiles.RECOMPILES,),
     "Transfers and memory (`traceview.transfers`, `traceview.allocations`)": (
         transfers.TRANSFERS,

@@ -130,7 +130,7 @@ class Comparison:
         phases: The steps by phase of a serving engine, where both traces have several.
         parts: What the time of a step goes to on a device (mean over devices), in order of precedence; both columns
             add up to the mean step. ``None`` if a trace has no device work.
-        stages: Wall time of each stage per step, longest first; ``None`` if a trace has none.
+        stages: Wall time of each stage per step and device, longest first; ``None`` if a trace has none.
         unattributed: Time in no stage.
         families: Device time per step by family, summed over the devices of a process.
         kernels: The same by kernel, by falling difference.
@@ -265,11 +265,6 @@ def _verdict(
     return step.verdict, step.why
 
 
-def _mean_step(one: Side) -> float:
-    steady = one.steps.table.steady
-    return float((steady["end_ns"] - steady["start_ns"]).to_numpy().mean()) if steady.height else 0.0
-
-
 def _parts(before: Side, after: Side) -> tuple[Delta, ...] | None:
     """What the time of a step goes to: mean over devices and steps."""
     tables: list[dict[str, float]] = []
@@ -291,11 +286,11 @@ def _parts(before: Side, after: Side) -> tuple[Delta, ...] | None:
 
 def _stage_times(one: Side) -> dict[str, tuple[float, float | None]] | None:
     """Wall time and calls per step of each stage."""
-    if one.stages.stages is None or not one.stages.wall_ns:
+    lanes = one.stages.lanes
+    if one.stages.stages is None or not lanes:
         return None
-    scale = _mean_step(one) / one.stages.wall_ns
     return {
-        stage: (ns * scale, None if count is None else count / max(one.count, 1))
+        stage: (ns / lanes, None if count is None else count / max(one.count, 1))
         for stage, ns, count in one.stages.stages.select("stage", "wall_ns", "count").iter_rows()
     }
 
@@ -322,13 +317,10 @@ def _stages(before: Side, after: Side) -> tuple[Delta, ...] | None:
 
 
 def _unattributed(before: Side, after: Side) -> Delta | None:
-    values = [
-        one.stages.unattributed_ns * _mean_step(one) / one.stages.wall_ns if one.stages.wall_ns else None
-        for one in (before, after)
-    ]
-    if before.stages.stages is None or after.stages.stages is None:
+    first, second = before.stages, after.stages
+    if first.stages is None or second.stages is None or not first.lanes or not second.lanes:
         return None
-    return Delta(UNATTRIBUTED, values[0], values[1])
+    return Delta(UNATTRIBUTED, first.unattributed_ns / first.lanes, second.unattributed_ns / second.lanes)
 
 
 def _uses(first: Sequence[KernelUse], second: Sequence[KernelUse], before: Side, after: Side) -> tuple[Delta, ...]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from traceview.idle_work import Work
     from traceview.report_parts import ImportSummary, TraceInfo
+    from traceview.steps import StepTable
     from traceview.timeline import Timeline
 
 WITHOUT_DEVICE: Final = (
@@ -73,12 +74,13 @@ class GapReport:
         return int(self.causes["recoverable_ns"].sum()) if self.causes is not None else 0
 
 
-def gap_report(timeline: Timeline, known: Sequence[Work] | None = None) -> GapReport:
+def gap_report(timeline: Timeline, known: Sequence[Work] | None = None, *, steps: StepTable | None = None) -> GapReport:
     """Why the devices of a trace stood idle.
 
     Args:
         timeline: As :func:`traceview.load` returns it.
         known: Its :func:`traceview.gaps.works`, if they are at hand.
+        steps: Its :func:`traceview.steps.find_steps`, if they are at hand.
     """
     works = tuple(gaps.works(timeline) if known is None else known)
     pieces = gaps.causes(timeline, gaps.idle(timeline, works), works)
@@ -101,7 +103,7 @@ def gap_report(timeline: Timeline, known: Sequence[Work] | None = None) -> GapRe
         gaps=found if works else None,
         devices=launch_health(timeline, pieces, works) if on_device else None,
         regions=launch_bound_regions(timeline, found.sort("device", "start_ns"), works) if on_device else None,
-        waits=host_waits(timeline, pieces, find_steady_state(timeline)),
+        waits=host_waits(timeline, pieces, find_steady_state(timeline, steps)),
         doubt=doubt,
         import_report=summarise_import(timeline),
         notes=tuple(notes),

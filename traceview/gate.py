@@ -107,15 +107,14 @@ def check(
     staging = _stage(timeline, expectations, stages)
     timeline = staging.timeline if staging else timeline
     table = dispatch_table(timeline, torch=context.torch, cudnn=context.cudnn)
-    found = _by_severity(all_findings(Facts(timeline, table)))
+    facts = Facts(timeline, table)
+    found = _by_severity(all_findings(facts))
     accepts = (*(expectations.accepts if expectations else ()), *baseline)
     accepted_findings = accept_findings(found, accepts, today)
     counting = [one for one, known in zip(found, accepted_findings.accepted, strict=True) if not known]
     circumstances = Circumstances(timeline, context)
     why_no_stage = staging.why_none if staging else None
-    results = (
-        judge(timeline, table, expectations, counting, circumstances, why_no_stage=why_no_stage) if expectations else ()
-    )
+    results = judge(facts, expectations, counting, circumstances, why_no_stage=why_no_stage) if expectations else ()
     accepted_results = accept_results(results, accepts, today)
     findings = _by_severity(_expected(one, expectations, circumstances) for one in accepted_findings.kept)
     results = accepted_results.kept
@@ -152,8 +151,7 @@ def merge_context(stated: Context, given: Context) -> Context:
 
 
 def judge(
-    timeline: Timeline,
-    table: DispatchTable,
+    facts: Facts,
     expectations: Expectations,
     findings: Sequence[Finding],
     circumstances: Circumstances,
@@ -161,7 +159,7 @@ def judge(
     why_no_stage: str | None = None,
 ) -> tuple[ExpectationResult, ...]:
     """Judge everything that a file states, in the order of its lines; nothing is accepted yet."""
-    pieces = Pieces(timeline, table, why_no_stage=why_no_stage)
+    pieces = Pieces(facts.timeline, facts.table, why_no_stage=why_no_stage, facts=facts)
 
     def expect(one: Expect) -> Judgement:
         return _unless_it_applies(one, circumstances) or judge_expect(one, pieces)

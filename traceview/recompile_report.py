@@ -15,6 +15,7 @@ from traceview.trust_limits import Answer, limits
 if TYPE_CHECKING:
     from traceview.compile_log import CompileLog
     from traceview.report_parts import ImportSummary, TraceInfo
+    from traceview.steps import StepTable
     from traceview.timeline import Timeline
 
 
@@ -46,7 +47,11 @@ class RecompileReport:
 
 
 def recompile_report(
-    timeline: Timeline, log: CompileLog | None = None, *, known: pl.DataFrame | None = None
+    timeline: Timeline,
+    log: CompileLog | None = None,
+    *,
+    known: pl.DataFrame | None = None,
+    steps: StepTable | None = None,
 ) -> RecompileReport:
     """What was compiled in a trace, and what of it after the warm-up.
 
@@ -54,8 +59,9 @@ def recompile_report(
         timeline: As :func:`traceview.load` returns it.
         log: Structured compile log of the same run.
         known: Its :func:`traceview.recompiles.recompiles` without a log, if they are at hand.
+        steps: Its :func:`traceview.steps.find_steps`, if they are at hand.
     """
-    steady = find_steady_state(timeline)
+    steady = find_steady_state(timeline, steps)
     table = recompiles(timeline, steady, log) if known is None else known
     limiting = limits(timeline, Answer.COMPILATIONS)
     notes = [PartNote("recompiles", note.text) for note in limiting]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from traceview.busy import DeviceBusy, busy
+from traceview.collective_skew import CollectiveSkew, skew_notes
 from traceview.dispatch import dispatch_table
 from traceview.gap_report import GapReport, gap_report
 from traceview.idle_split import idle_split
@@ -188,6 +189,8 @@ class Report:
     """The figures that XProf itself shows, for a profile of TPUs."""
     findings: tuple[RankedFinding, ...] | None = None
     """What every rule found in the whole trace, most to win first."""
+    skew: CollectiveSkew | None = None
+    """Waiting in collectives for late ranks."""
 
 
 def steps_of(steps: StepTimeline) -> tuple[Step, ...]:
@@ -303,11 +306,12 @@ def report(timeline: Timeline, *, launched_only: bool = False, given: Sequence[S
     notes += _launch_notes(devices, launched_only=launched_only)
     facts = Facts(timeline, dispatch_table(timeline))
     works = facts.works
-    time = step_timeline(timeline, split_idle=idle_split(timeline, works))
+    time = step_timeline(timeline, steps=facts.steps, split_idle=idle_split(timeline, works))
     stages = stage_table(timeline, given, steps=time.table)
     marked = time.table.source is not StepSource.WHOLE
     notes += stage_notes(stages)
     notes += step_notes(time)
+    notes += [PartNote("collective_skew", text) for text in skew_notes(facts.skew)]
     xprof = xprof_figures(timeline)
     if xprof is None:
         notes.append(PartNote("xprof", "Only an XProf profile of TPUs has figures to compare with XProf's pages."))
@@ -322,11 +326,12 @@ def report(timeline: Timeline, *, launched_only: bool = False, given: Sequence[S
         notes=tuple(notes),
         time=time,
         stages=stages,
-        gaps=gap_report(timeline, works),
-        recompiles=recompile_report(timeline, known=facts.recompiles),
-        transfers=transfer_report(timeline),
+        gaps=gap_report(timeline, works, steps=facts.steps),
+        recompiles=recompile_report(timeline, known=facts.recompiles, steps=facts.steps),
+        transfers=transfer_report(timeline, facts.steps),
         xprof=xprof,
         findings=top_findings(facts),
+        skew=facts.skew,
     )
 
 

@@ -16,6 +16,7 @@ from traceview.trust_limits import Answer, limits
 
 if TYPE_CHECKING:
     from traceview.report_parts import ImportSummary, TraceInfo
+    from traceview.steps import StepTable
     from traceview.timeline import Timeline
 
 
@@ -44,13 +45,14 @@ class TransferReport:
     hosts: dict[int | None, str] = field(default_factory=dict)
 
 
-def transfer_report(timeline: Timeline) -> TransferReport:
+def transfer_report(timeline: Timeline, steps: StepTable | None = None) -> TransferReport:
     """What was copied in a trace, and how much of it again and again.
 
     Args:
         timeline: As :func:`traceview.load` returns it.
+        steps: Its :func:`traceview.steps.find_steps`, if they are at hand.
     """
-    steady = find_steady_state(timeline)
+    steady = find_steady_state(timeline, steps)
     rows = copies(timeline)
     hosts = rows.filter(pl.col("device").is_null())["process"].unique().sort().to_list()
     limiting = limits(timeline, Answer.TRANSFERS)

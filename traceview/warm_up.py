@@ -1,9 +1,10 @@
 """Which steps at the start of a recording are warm-up, and by what evidence.
 
-Only steps at the start can be warm-up: compilation in a later step is a fault and stays in the figures. A step is
-warm-up if its name says so, if something was compiled, captured or loaded for a noticeable part of it, or if it lasts
-more than twice, or less than half, of the median of the steps after it. The short ones come from a host that runs ahead
-until the queue of the device is full. What goes on for more than half of the steps is no warm-up, but for the first.
+Only steps at the start can be warm-up: compilation in a later step is a fault and stays in the figures. So is a second
+compilation: where code was compiled in one step, the warm-up ends before the next step that compiles. A step is warm-up
+if its name says so, if something was compiled, captured or loaded for a noticeable part of it, or if it lasts more than
+twice, or less than half, of the median of the steps after it. The short ones come from a host that runs ahead until the
+queue of the device is full. What goes on for more than half of the steps is no warm-up, but for the first.
 """
 
 from __future__ import annotations
@@ -25,8 +26,10 @@ _OUTLIER: Final = 2.0
 _NAMED: Final = "its name says so"
 _LEAST_LATER: Final = 2
 
+_COMPILED: Final = "compiled"
+
 _CAUSES: Final = (
-    ("compiled", ("compile",), "."),
+    (_COMPILED, ("compile",), "."),
     ("captured a graph", ("api",), r"^(?:cuda|cu|hip)(?:StreamEndCapture|GraphInstantiate)\w*$"),
     ("loaded kernels", ("api", "overhead"), r"(?i)lazy function loading|ModuleLoad|LibraryLoad"),
     ("autotuned", ("op", "annotation", "compile"), r"(?i)autotun|benchmark_"),
@@ -58,9 +61,14 @@ def _of_process(own: pl.DataFrame, causes: list[tuple[str, pl.DataFrame]]) -> li
     """For each step of a process why it is warm-up, or ``None``; never all of several steps."""
     walls = (own["end_ns"] - own["start_ns"]).to_numpy()
     found: list[str | None] = [None] * own.height
+    compiled = False
+    compiling = _compiling(own, dict(causes)[_COMPILED])
     for at, row in enumerate(own.iter_rows(named=True)):
-        reason = _evidence(row, causes) or _outlier(walls, at, own["phase"].to_list())
-        if reason is None or (at + 1 == own.height and own.height > 1):
+        evidence = _evidence(row, causes)
+        again = compiled and evidence is not None and evidence.startswith(_COMPILED)
+        compiled |= evidence is not None and evidence.startswith(_COMPILED)
+        reason = evidence or _outlier(walls, at, own["phase"].to_list(), compiling)
+        if again or reason is None or (at + 1 == own.height and own.height > 1):
             break
         found[at] = reason
     flagged = [at for at, reason in enumerate(found) if reason not in {None, _NAMED}]
@@ -88,9 +96,22 @@ def _evidence(row: dict[str, object], causes: list[tuple[str, pl.DataFrame]]) ->
     return ", ".join(parts) or None
 
 
-def _outlier(walls: np.ndarray, at: int, phases: list[str | None]) -> str | None:
-    """A step unlike the ones after it; steps of other phases of a serving engine are no measure for it."""
-    later = [wall for wall, phase in zip(walls[at + 1 :], phases[at + 1 :], strict=True) if phase == phases[at]]
+def _compiling(own: pl.DataFrame, events: pl.DataFrame) -> np.ndarray:
+    """For each step whether compilations took a noticeable part of it; spans within others count once more."""
+    mine = events.filter(pl.col("process").eq_missing(pl.lit(own["process"][0], pl.UInt32))).sort("start_ns")
+    done = np.concatenate([[0], np.cumsum(mine["dur_ns"].to_numpy())])
+    starts, ends = own["host_start_ns"].to_numpy(), own["host_end_ns"].to_numpy()
+    first, stop = (np.searchsorted(mine["start_ns"].to_numpy(), at) for at in (starts, ends))
+    return np.asarray(done[stop] - done[first] > _NOTICEABLE * (ends - starts))
+
+
+def _outlier(walls: np.ndarray, at: int, phases: list[str | None], compiling: np.ndarray) -> str | None:
+    """A step unlike the ones after it.
+
+    Steps of other phases of a serving engine are no measure for it, nor are steps that compile.
+    """
+    alike = [other > at and phases[other] == phases[at] and not compiling[other] for other in range(len(walls))]
+    later = walls[alike]
     if len(later) < _LEAST_LATER:
         return None
     usual = float(np.median(later))

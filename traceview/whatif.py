@@ -213,12 +213,11 @@ def what_if(
     for stage in changes:
         if stage not in owns:
             raise KeyError(stage)
-    step_ns = _mean_step(table)
-    scale = step_ns / table.wall_ns if table.wall_ns else 0.0
+    scale = 1 / table.lanes if table.lanes else 0.0
     reach = {stage: None if stage is None else _change_of(stage, changes) for stage in owns}
     floors, refused = _floor_savings(table, changes, reach)
     least, most, apart = _ends(owns, changes, reach, floors)
-    hidden = sum(own.hidden for stage, own in owns.items() if reach[stage] is None)
+    hidden = sum(own.hidden for stage, own in owns.items() if reach[stage] is None or reach[stage] in refused)
     before = {stage: own.busy + own.idle for stage, own in owns.items()}
     whole = sum(before.values())
     serial = sum(most.values())
@@ -261,11 +260,6 @@ def _own_times(table: StageTable) -> dict[str | None, _Own]:
             found[stage] = _Own(own_busy, own_idle + left, max(hidden - sum(row[4] for row in parts), 0))
     found[UNATTRIBUTED] = _Own(table.unattributed_busy_ns, table.unattributed_idle_ns, 0)
     return found
-
-
-def _mean_step(table: StageTable) -> float:
-    steady = table.steps.steady
-    return float((steady["end_ns"] - steady["start_ns"]).to_numpy().mean()) if steady.height else 0.0
 
 
 def _change_of(stage: str, changes: Mapping[str, Change]) -> str | None:

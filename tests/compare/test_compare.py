@@ -153,6 +153,13 @@ def test_names_of_a_trace_do_nothing_in_text_and_markdown(tmp_path):
     assert "**b**" not in markdown.getvalue()
 
 
+def test_what_a_trace_lost_is_said(sides):
+    cut = compare_sides(sides[0], side(load(SAMPLES / "bad" / "cut-in-event.json")))
+    out = io.StringIO()
+    write_comparison(cut, Page(out, width=100), limit=5)
+    assert "What is missing in the traces\n  - after: " in out.getvalue()
+
+
 class TestLimit:
     def test_forms(self):
         assert read_limit("slower=5%").share == 0.05

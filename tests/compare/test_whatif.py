@@ -61,6 +61,7 @@ def table(*stages, unattributed=(0, 0), steps=1, devices=1, wall_ns=None):
         steps=StepTable(pl.DataFrame(marks, schema=STEPS.dtypes), StepSource.PROFILER, ()),
         counted=steps,
         devices=devices,
+        lanes=steps * devices,
         notes=(),
     )
 

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from authored_timeline import host, kernel, launch, op, timeline
+from traceview.steady_state import find_steady_state
 from traceview.step_marks import StepSource
 from traceview.steps import STEPS, find_steps, step_times
 
@@ -192,6 +193,32 @@ def test_compilation_makes_warm_up_only_at_the_start():
     steps = steps_of([100, 100, 100, 100], *compiled)
     assert steps["warmup"].to_list() == [True, False, False, False]
     assert steps["why"][0] == "compiled for 0.1 ms"
+
+
+def test_a_second_compilation_ends_the_warm_up():
+    """What was compiled in one step and again in the next is a recompilation: it is no warm-up, however long it takes."""
+    compiled = [host("compile", "compile_inner", 10, 60), host("compile", "compile_inner", 110, 190)]
+    steps = steps_of([100, 100, 20, 20, 20, 20, 20], *compiled)
+    assert steps["warmup"].to_list() == [True, *[False] * 6]
+    # Nor is the step between them warm-up because the recompilation makes it look short.
+    late = [host("compile", "compile_inner", 10, 60), host("compile", "compile_inner", 320, 380)]
+    assert steps_of([300, 10, 100, 20], *late)["warmup"].to_list() == [True, False, False, False]
+    captured = [host("compile", "compile_inner", 10, 60), host("api", "cudaStreamEndCapture", 110, 190)]
+    assert steps_of([100] * 6, *captured)["warmup"].to_list() == [True, True, *[False] * 4]
+
+
+def test_faults_are_looked_for_past_the_same_warm_up():
+    """Steps 4 and 5 are warm-up, the rest is steady for analyses and rules alike; the first is never judged."""
+
+    def steady(lengths):
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        marks = [annotation(f"ProfilerStep#{4 + at}", starts[at], starts[at + 1]) for at in range(len(lengths))]
+        found = find_steady_state(timeline(*marks))
+        return None if found is None else (found.steps["step"].to_list(), found.span_ns)
+
+    assert steady([35, 40, 96, 95, 96]) == ([6, 7, 8], 287_000)
+    assert steady([100, 100, 100]) == ([5, 6], 200_000)
+    assert steady([100]) is None
 
 
 def test_a_name_that_says_warm_up():

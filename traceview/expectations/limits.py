@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Final
 
 from traceview.busy import busy
 from traceview.device_labels import device_labels
+from traceview.expectations import fault_limits
 from traceview.expectations.host_gaps import steady_idle, why_unreliable
 from traceview.expectations.judging import incomplete
+from traceview.expectations.measure import Measure
 from traceview.expectations.model import Judgement, Limit, Verdict
 from traceview.expectations.words import calls, time
+from traceview.knowledge.idle_causes import Cause
 from traceview.quantities import percent
 from traceview.recompiles import (
     after_warm_up,
@@ -21,6 +24,7 @@ from traceview.recompiles import (
     why_compilation_hidden,
 )
 from traceview.steady_state import find_steady_state
+from traceview.timeline import Trust
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,33 +37,20 @@ _MOST_STEPS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
-    """What a limit is about, as measured.
-
-    Attributes:
-        value: The measured value; ``None`` if the trace does not tell.
-        words: What was seen, or why it is not told.
-        doubt: Why the true value may be higher; ``None`` if it cannot be.
-    """
-
-    value: float | None
-    words: str
-    doubt: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class LimitKind:
     """One key of ``[limits]``.
 
     Attributes:
         doc: What is measured, one line.
-        is_share: The value is a share of one; otherwise a whole number.
+        is_share: The value is a share of one; otherwise a whole number, or the place of a word in ``words``.
         measure: Measures it.
+        words: What can be stated instead of a number, best first.
     """
 
     doc: str
     is_share: bool
     measure: Callable[[Pieces], Measure]
+    words: tuple[str, ...] = ()
 
 
 def judge_limit(limit: Limit, pieces: Pieces) -> Judgement:
@@ -69,7 +60,7 @@ def judge_limit(limit: Limit, pieces: Pieces) -> Judgement:
         return Judgement(Verdict.INCONCLUSIVE, measure.words)
     if measure.value > limit.most:
         return Judgement(Verdict.FAIL, measure.words)
-    if measure.doubt is not None:
+    if measure.doubt is not None and (measure.at_most is None or measure.at_most > limit.most):
         return Judgement(Verdict.INCONCLUSIVE, f"{measure.words}; {measure.doubt}")
     return Judgement(Verdict.PASS, measure.words)
 
@@ -153,6 +144,13 @@ def _recompiles(pieces: Pieces) -> Measure:
     return Measure(late.count, words, doubt)
 
 
+def _trust(pieces: Pieces) -> Measure:
+    report = pieces.timeline.report
+    reasons = [note.text for note in report.notes if note.trust is report.trust and note.trust is not Trust.GOOD]
+    why = f": {reasons[0].rstrip('.')}" if reasons else ""
+    return Measure(list(Trust).index(report.trust), f"the trust of the trace is {report.trust.value}{why}")
+
+
 LIMITS: Final[dict[str, LimitKind]] = {
     "idle_share": LimitKind(
         "time in which a device ran nothing, between its first and last work, over that span",
@@ -184,6 +182,53 @@ LIMITS: Final[dict[str, LimitKind]] = {
         "number of compilations in the recorded steps after the first",
         is_share=False,
         measure=_recompiles,
+    ),
+    "sync_idle_share": LimitKind(
+        "time in which a device stood idle because the host had waited for it (TV401), over its span",
+        is_share=True,
+        measure=fault_limits.idle_for(fault_limits.WAITING, "after waits of the host"),
+    ),
+    "host_late_share": LimitKind(
+        "time in which a device stood idle because the host launched late (TV404: launching, host work, data loading, "
+        "...), over its span",
+        is_share=True,
+        measure=fault_limits.idle_for(fault_limits.HOST_LATE, "for late launches"),
+    ),
+    "data_loading_share": LimitKind(
+        "time in which a device stood idle while the host fetched data, over its span",
+        is_share=True,
+        measure=fault_limits.idle_for((Cause.DATA_LOADING,), "for data"),
+    ),
+    "collective_wait_share": LimitKind(
+        "time in which a device waited in collectives for a late rank (TV405), over its span",
+        is_share=True,
+        measure=fault_limits.waiting_ranks,
+    ),
+    "pageable_copy_share": LimitKind(
+        "time in which a device did nothing but copy pageable memory (TV501), over its span",
+        is_share=True,
+        measure=fault_limits.pageable_copies,
+    ),
+    "repeated_copies_per_step": LimitKind(
+        "copies to the device of a mebibyte or more that come back in each step past the warm-up (TV502)",
+        is_share=False,
+        measure=fault_limits.copied_again,
+    ),
+    "allocator_share": LimitKind(
+        "time of the steps past the warm-up in calls that allocate or free device memory (TV503)",
+        is_share=True,
+        measure=fault_limits.allocating,
+    ),
+    "graph_captures_after_warmup": LimitKind(
+        "captures of device graphs in the steps past the warm-up (TV303)",
+        is_share=False,
+        measure=fault_limits.captures,
+    ),
+    "trust": LimitKind(
+        "the worst grade that the import may leave the trace with (TV9xx)",
+        is_share=False,
+        measure=_trust,
+        words=tuple(grade.value for grade in Trust),
     ),
 }
 """Every key, in the order of the documentation."""

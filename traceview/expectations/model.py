@@ -174,11 +174,13 @@ class Limit:
     line: int
     key: str
     most: float
+    word: str = ""
+    """What is stated instead of a number; ``most`` is its place among the words, best first."""
 
     @property
     def text(self) -> str:
         """The limit in one line."""
-        return f"{self.key} at most {self.most:.6g}"
+        return f"{self.key} at least {self.word}" if self.word else f"{self.key} at most {self.most:.6g}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from traceview.attention import UNTOLD, Attribution, Evidence
 from traceview.expectations.input_types import input_dtype
 from traceview.expectations.vocabulary import FAMILIES, all_implementations, implementations, spelled_out
 from traceview.kernels import Family, Role, identify, normalise
+from traceview.rules.base import Facts
 from traceview.stages import matches
 
 if TYPE_CHECKING:
@@ -85,11 +86,20 @@ class Pieces:
         timeline: Linked timeline.
         table: Its dispatch table.
         why_no_stage: Why no stage is known, ``None`` if stages are or were not looked for.
+        facts: What rules have worked out of the trace, if it is at hand.
     """
 
-    def __init__(self, timeline: Timeline, table: DispatchTable, *, why_no_stage: str | None = None) -> None:
+    def __init__(
+        self,
+        timeline: Timeline,
+        table: DispatchTable,
+        *,
+        why_no_stage: str | None = None,
+        facts: Facts | None = None,
+    ) -> None:
         self.timeline = timeline
         self.table = table
+        self.facts = facts or Facts(timeline, table)
         self.why_no_stage = why_no_stage
         self._identity = self._identify()
 

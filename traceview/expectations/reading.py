@@ -281,6 +281,11 @@ def _limits(table: Table | None) -> tuple[Limit, ...]:
         return ()
     found = []
     for key, limit in LIMITS.items():
+        if limit.words:
+            word = table.text(key, known=limit.words)
+            if word is not None:
+                found.append(Limit(table.place.at(key), key, limit.words.index(word), word))
+            continue
         most = table.share(key, zero=True) if limit.is_share else table.count(key, least=0)
         if most is not None:
             found.append(Limit(table.place.at(key), key, most))

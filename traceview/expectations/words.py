@@ -8,6 +8,6 @@ def time(ns: int) -> str:
     return f"{ns / 1e6:.3f} ms" if ns < 10**8 else f"{ns / 1e6:,.1f} ms"
 
 
-def calls(count: int, what: str = "call") -> str:
-    """``1 call``, ``1,234 calls``."""
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
+def calls(count: int, what: str = "call", several: str = "") -> str:
+    """``1 call``, ``1,234 calls``; ``several`` is the plural where it is not the word with an ``s``."""
+    return f"{count:,} {what if count == 1 else several or what + 's'}"

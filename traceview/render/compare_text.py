@@ -178,6 +178,7 @@ def grids(found: Comparison, limit: int) -> list[Grid]:
         dispatch_grid(found, limit),
         kernels_grid(found, limit),
         recompiles_grid(found),
+        import_grid(found),
     ]
     return [grid for grid in made if grid is not None]
 
@@ -389,6 +390,17 @@ def recompiles_grid(found: Comparison) -> Grid | None:
         (Column("trace"), Column("count", number=True), Column("time", number=True)),
         rows,
     )
+
+
+def import_grid(found: Comparison) -> Grid | None:
+    """What limits the trust in either trace."""
+    remarks = [
+        f"- {name}: {note.text}"
+        for name, one in (("before", found.before), ("after", found.after))
+        for note in one.import_report.notes
+        if note.trust != "good"
+    ]
+    return Grid("What is missing in the traces", (), [], tuple(remarks)) if remarks else None
 
 
 def _columns(first: str) -> tuple[Column, ...]:

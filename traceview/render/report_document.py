@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from traceview.collective_skew import skew_by_device
 from traceview.render.documents import family_part, import_part, kernel_part, notes_part, ranked_part, trace_part
 from traceview.render.idle_documents import gaps_part, recompiles_part, rows_part, transfers_part
 from traceview.render.time_documents import stages_part, step_part, summary_part, time_part
 
 if TYPE_CHECKING:
     from traceview.busy import DeviceBusy
+    from traceview.collective_skew import CollectiveSkew
     from traceview.report import Device, Report
     from traceview.xprof_figures import XprofFigures
 
@@ -47,9 +49,22 @@ def report_document(result: Report) -> dict[str, Any]:
             if answer
         },
         "findings": None if result.findings is None else [ranked_part(one) for one in result.findings],
+        "collective_skew": skew_part(result.skew) if result.skew and result.skew.waits.height else None,
         "xprof": None if result.xprof is None else _xprof(result.xprof),
         "import_report": import_part(result.import_report),
-        "notes": [*notes_part(result.notes), *_answer_notes(result)],
+        "notes": [*notes_part(result.notes), *_answer_notes(result), *_no_collective(result)],
+    }
+
+
+def skew_part(skew: CollectiveSkew) -> dict[str, Any]:
+    """Waiting in collectives for late ranks, by device."""
+    return {
+        "recorded": skew.recorded,
+        "matched": skew.waits.height,
+        "wait_ns": skew.wait_ns,
+        "exposed_ns": skew.exposed_ns,
+        "clocks_apart_ns": skew.clocks_apart_ns,
+        "devices": rows_part(skew_by_device(skew)),
     }
 
 
@@ -67,6 +82,12 @@ def _answer_notes(result: Report) -> list[dict[str, Any]]:
     """What limits the answers that have commands of their own."""
     answers = (result.gaps, result.recompiles, result.transfers)
     return [note for answer in answers if answer for note in notes_part(answer.notes) if note["part"] != "devices"]
+
+
+def _no_collective(result: Report) -> list[dict[str, Any]]:
+    """In text it would only be one more line on something that is not there."""
+    none = result.skew is not None and not result.skew.recorded
+    return [{"part": "collective_skew", "text": "No collective is recorded."}] if none else []
 
 
 def _device_use(use: DeviceBusy, device: Device | None) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from traceview.render.kernels_text import families_grid, kernels_grid
 from traceview.render.notes import sentences_grid
 from traceview.render.page import Column, Page
 from traceview.render.recompile_text import recompile_sentence
+from traceview.render.skew_text import skew_grid, skew_sentence
 from traceview.render.time_tables import accounting_grid, stages_grid, steps_grid
 from traceview.render.time_text import idle_sentence, stage_sentence, step_sentence
 from traceview.render.transfer_text import transfer_sentence
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 TOP_KERNELS: Final = 10
 MOST_STAGES: Final = 8
 
-_PARTS: Final = ("time", "steps", "stages", "devices", "kernels")
+_PARTS: Final = ("time", "steps", "stages", "devices", "collective_skew", "kernels")
 
 
 def write_report(result: Report, page: Page) -> None:
@@ -67,6 +68,7 @@ def _after_findings(result: Report) -> list[Grid]:
         steps_grid(result.steps, source) if result.steps else None,
         causes_grid(result.gaps) if result.gaps else None,
         _devices_grid(result.devices, described) if result.devices else None,
+        skew_grid(result.skew, described) if result.skew else None,
         _xprof_grid(result.xprof) if result.xprof else None,
     ]
     if result.families and result.kernels is not None:
@@ -98,9 +100,13 @@ def report_sentence(result: Report) -> str:
     """The answer in a few sentences: what a step takes, what it goes to, what takes most."""
     if not result.trace.events:
         return "No event in this trace."
+    described = {one.device: one for one in result.trace.devices}
     leading = [step_sentence(result.time, without_device="")] if result.time and result.time.times else []
     if result.stages and result.stages.stages is not None:
         leading += [text for text in (idle_sentence(result.stages), stage_sentence(result.stages)) if text]
+    if leading and result.skew and result.devices:
+        leading.insert(1, skew_sentence(result.skew, sum(one.span_ns for one in result.devices), described))
+        leading = [text for text in leading if text]
     if not result.devices:
         return " ".join(["No device work in this trace: only what the host did can be seen.", *leading])
     if leading:

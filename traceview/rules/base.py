@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from traceview.collective_skew import CollectiveSkew, collective_skew
 from traceview.gaps import causes, idle, works
 from traceview.recompiles import recompiles
 from traceview.rules.device_work import device_work
 from traceview.steady_state import SteadyState, find_steady_state
+from traceview.steps import StepTable, find_steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -61,14 +63,24 @@ class Facts:
         return pieces.filter(pl.col("device").is_not_null())
 
     @cached_property
+    def steps(self) -> StepTable:
+        """The steps of the program."""
+        return find_steps(self.timeline)
+
+    @cached_property
     def steady(self) -> SteadyState | None:
-        """The recorded steps past the first one; ``None`` if fewer than two steps are recorded."""
-        return find_steady_state(self.timeline)
+        """The recorded steps past the first one and the warm-up; ``None`` if there are none."""
+        return find_steady_state(self.timeline, self.steps)
 
     @cached_property
     def recompiles(self) -> pl.DataFrame:
         """What was compiled: :data:`traceview.recompiles.RECOMPILES`."""
         return recompiles(self.timeline, self.steady)
+
+    @cached_property
+    def skew(self) -> CollectiveSkew:
+        """Waiting in collectives for a late rank."""
+        return collective_skew(self.timeline)
 
     @cached_property
     def span_ns(self) -> int:

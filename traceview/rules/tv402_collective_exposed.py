@@ -10,7 +10,8 @@ Evidence it needs
     Collective kernels, told apart by name, and the other work of the same device.
 
 When it is wrong
-    A collective also waits for the slowest rank. Then that rank is the cause, and only a trace of all ranks shows it.
+    A collective also waits for the slowest rank. Then that rank is the cause, and only the traces of all ranks show it:
+    TV405 tells waiting from transfer where they are given.
 
 Fix
     Overlap: larger gradient buckets or ``bucket_cap_mb`` tuning in DDP, prefetching in FSDP, fewer and larger messages;
@@ -62,9 +63,23 @@ def check(facts: Facts) -> Iterator[Finding]:
         title=f"Communication ran beside no computation for {milliseconds(cost_ns)}{together(facts)}, "
         f"{percent(cost_ns / span_ns)} of the recorded span",
         where=places(facts, rows["id"]),
-        evidence=(f"{percent(cost_ns / total_ns)} of {milliseconds(total_ns)} of communication", *kernel_lines(rows)),
+        evidence=(
+            f"{percent(cost_ns / total_ns)} of {milliseconds(total_ns)} of communication",
+            *_waiting(facts),
+            *kernel_lines(rows),
+        ),
         cost_ns=cost_ns,
         confidence=Confidence.MEASURED,
         fix="Overlap communication with computation (bucket sizes, prefetching), and look for a late rank.",
         false_alarm_if="the collective waits for a rank that is late for another reason",
     )
+
+
+def _waiting(facts: Facts) -> Iterator[str]:
+    """How much of the communication is waiting for a late rank, or why that cannot be told."""
+    skew = facts.skew
+    if skew.why_none:
+        yield f"how much of it is waiting for a late rank cannot be told: {skew.why_none}"
+    elif skew.waits.height:
+        matched = milliseconds(int(skew.waits["dur_ns"].sum()))
+        yield f"of {matched} that could be matched between ranks, {milliseconds(skew.wait_ns)} are waiting"

@@ -24,6 +24,7 @@ Scope and sources
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
@@ -55,11 +56,26 @@ SHARE_OF_BUSY: Final = 0.01
 """Less is not worth a line."""
 
 
-def check(facts: Facts) -> Iterator[Finding]:
-    """One finding for all copies that come back."""
+@dataclass(frozen=True, slots=True)
+class RepeatedCopies:
+    """Large copies that come back in the same sizes in every step past the warm-up.
+
+    Attributes:
+        rows: :data:`traceview.transfers.COPIES`, those of the steps past the warm-up.
+        sizes: Number of different sizes.
+        steps: Number of these steps, of all processes.
+    """
+
+    rows: pl.DataFrame
+    sizes: int
+    steps: int
+
+
+def repeated_copies(facts: Facts) -> RepeatedCopies | None:
+    """Copies that come back; ``None`` if fewer than two steps past the warm-up are recorded."""
     steady = facts.steady
     if steady is None or steady.steps["step"].n_unique() < FEWEST_STEPS:
-        return
+        return None
     found = copies(facts.timeline)
     asked = facts.timeline.events["name"].gather(found["op_id"]).cast(pl.String).str.contains(EXPLICIT_COPY)
     chosen = (pl.col("kind") == "HtoD") | ((pl.col("kind") == "HtoH") & asked)
@@ -73,6 +89,15 @@ def check(facts: Facts) -> Iterator[Finding]:
         .filter((pl.col("steps") == pl.col("all")) & (pl.col("least") == pl.col("most")))
     )
     rows = large.join(same.select("process", "bytes"), on=["process", "bytes"], how="semi")
+    return RepeatedCopies(rows, same.height, steps)
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """One finding for all copies that come back."""
+    again, steady = repeated_copies(facts), facts.steady
+    if again is None or steady is None:
+        return
+    rows, steps = again.rows, again.steps
     cost_ns = union_ns(rows)
     on_host = bool(rows.height) and rows["device"].null_count() == rows.height
     whole_ns = steady.span_ns if on_host else facts.table.busy_ns
@@ -84,7 +109,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         title=f"The same {rows.height // steps:,} copies {'in host memory' if on_host else 'to the device'} came back "
         f"in each of {steps:,} steps: {milliseconds(cost_ns)}{'' if on_host else together(facts)}",
         where=places(facts, rows["id"]),
-        evidence=(f"{int(rows['bytes'].sum()) / steps / 1e6:,.1f} MB per step, in {same.height:,} sizes",),
+        evidence=(f"{int(rows['bytes'].sum()) / steps / 1e6:,.1f} MB per step, in {again.sizes:,} sizes",),
         cost_ns=cost_ns,
         cost_of=CostOf.HOST if on_host else CostOf.DEVICE,
         window=Window.STEPS,
