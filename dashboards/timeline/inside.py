@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from traceview import intervals, schema
-from traceview.render.names import plain
+from traceview.dashboards.timeline.payload import shown_name
 from traceview.schema import Column, FrameSchema
 
 if TYPE_CHECKING:
@@ -157,12 +157,12 @@ def search(timeline: Timeline, drawing: Drawing, text: str, most: int = MOST_FOU
     if not wanted:
         return 0, FOUND.empty()
     # As in the browser: the text is looked for in the names as they are shown.
-    codes = [code for code, name in enumerate(drawing.names) if wanted in plain(name).lower()]
+    codes = [code for code, name in enumerate(drawing.names) if wanted in shown_name(name).lower()]
     hits = drawing.events.select("id", "name", "lane").filter(pl.col("name").is_in(codes))
     first = hits.select("id", "lane").sort("id").head(most)
     labels = pl.DataFrame(
         {"lane": range(len(drawing.lanes)), "label": [lane.label for lane in drawing.lanes]},
-        schema={"lane": pl.UInt16, "label": pl.String},
+        schema={"lane": pl.UInt32, "label": pl.String},
     )
     listed = (
         timeline.events[first["id"]]
