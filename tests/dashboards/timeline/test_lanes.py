@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import polars as pl
 from hypothesis import given
@@ -191,16 +189,3 @@ def test_rows_never_overlap_and_children_lie_below(events):
 def test_a_circle_of_parents_does_not_hang():
     starts, ends = np.array([0, 0, 5]), np.array([10, 10, 6])
     assert sublanes.rows(np.zeros(3, np.int64), starts, ends, np.array([1, 0, -1])).tolist() == [0, 1, 2]
-
-
-def test_more_lanes_than_two_bytes_can_count():
-    one = timeline(op("mm", 0, 1))
-    many = 70_000
-    number = pl.int_range(many, dtype=pl.UInt32, eager=True)
-    events = one.events[np.zeros(many, np.uint32)].with_columns(id=number, thread=number)
-    threads = pl.DataFrame(
-        {"thread": number, "process": 0, "tid": number, "name": None}, schema_overrides=one.threads.schema
-    )
-    drawing = draw(replace(one, events=events, threads=threads))
-    assert len(drawing.lanes) == many
-    assert drawing.events["lane"].n_unique() == many
