@@ -45,7 +45,10 @@ TRACES: Final = {
     "cuda": SAMPLES / "flash-requested-math-ran.cuda-authored.json.gz",
     "tpu": SAMPLES / "xprof" / "jax-tpu-unfused.xprof-authored.xplane.pb",
 }
-PAGES: Final = ("overview", "dispatch", "gaps", "recompiles", "timeline", "what_if", "compare")
+BEFORE: Final = SAMPLES / "flash-requested-flash-ran.cuda-authored.json.gz"
+"""What the CUDA trace is compared with; there is no second TPU trace of the same program."""
+
+PAGES: Final = ("overview", "dispatch", "gaps", "recompiles", "timeline", "what_if")
 ONCE: Final = ("open", "rules")
 """Pages that look the same whatever the trace."""
 
@@ -132,23 +135,27 @@ def keep(page: Page, name: str) -> None:
 
 def take(browser: Browser, address: str, wanted: set[str]) -> None:
     """Take every picture, or those whose name is wanted."""
-    have = {path.stem for path in (ROOT / "dashboards" / "pages").glob("*.py")}
     page = new_page(browser)
     ids = {kind: opened(page, address, trace) for kind, trace in TRACES.items()}
-    for name in ONCE:
-        page.goto(f"{address}/{name}" if name != "open" else address)
-        still(page)
-        keep(page, name)
-    shots = [(kind, name, "light") for kind in TRACES for name in PAGES if name in have]
-    shots += [("cuda", "timeline", "dark")]
-    for kind, name, scheme in shots:
-        title = f"{name.replace('_', '-')}-{kind}" + ("-dark" if scheme == "dark" else "")
+    before = opened(page, address, BEFORE)
+    shots = [(name, f"/{name}", "light") for name in ONCE]
+    shots += [
+        (f"{name.replace('_', '-')}-{kind}", f"/{name}?trace={trace}", "light")
+        for kind, trace in ids.items()
+        for name in PAGES
+    ]
+    shots.append(("compare-cuda", f"/compare?trace={before}&before={before}&after={ids['cuda']}", "light"))
+    shots.append(("timeline-cuda-dark", f"/timeline?trace={ids['cuda']}", "dark"))
+    unknown = wanted - {title for title, _, _ in shots}
+    if unknown:
+        raise SystemExit(f"no such picture: {', '.join(sorted(unknown))}")
+    for title, place, scheme in shots:
         if wanted and title not in wanted:
             continue
         one = new_page(browser, scheme)
-        one.goto(f"{address}/{name}?trace={ids[kind]}")
+        one.goto(f"{address}{place}" if title != "open" else address)
         still(one)
-        if name == "timeline":
+        if title.startswith("timeline"):
             select(one)
         keep(one, title)
         one.context.close()

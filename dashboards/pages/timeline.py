@@ -9,7 +9,7 @@ import streamlit as st
 from traceview.dashboards import boundary, ui
 from traceview.dashboards.pages.loading import opened
 from traceview.dashboards.timeline import detail, inside
-from traceview.dashboards.timeline.component import timeline_view
+from traceview.dashboards.timeline.component import timeline_view, told
 from traceview.dashboards.timeline.lanes import Drawing, draw
 from traceview.dashboards.timeline.payload import Selection, selection
 from traceview.dashboards.views import timeline as view
@@ -115,9 +115,7 @@ def _show(trace_id: str, drawn: Drawn, first: Selection | None) -> None:
     cells = matches = None
     if drawing.events.height > detail.MOST_EVENTS:
         # What is shown now is known only after the browser has said so, and this run is its answer.
-        told = st.session_state.get(key)
-        now = selection(told.get("view") if told else None, drawing, trace_id) or first
-        now = now or Selection(0, max(drawing.end_ns, 1))
+        now = selection(told(key), drawing, trace_id) or first or Selection(0, max(drawing.end_ns, 1))
         cells = (*detail.cells(drawing, now.start_ns, now.end_ns), f"{trace_id}-{now.start_ns}-{now.end_ns}")
         if now.search:
             total, found = inside.search(drawn.timeline, drawing, now.search)
@@ -163,13 +161,13 @@ def _area(drawn: Drawn, area: Area) -> None:
 def _event(timeline: Timeline, event: int) -> None:
     with st.container(key="timeline-event"):
         st.markdown("#### Selected event")
-        told = inside.facts(timeline, event)
-        if not told:
+        known = inside.facts(timeline, event)
+        if not known:
             ui.text("The trace has no such event.")
             return
         # A kernel's name can be longer than a cell of a table shows.
-        ui.text(told[0][1], kind="strong", key="event-name")
-        _facts(told[1:])
+        ui.text(known[0][1], kind="strong", key="event-name")
+        _facts(known[1:])
         work = inside.launched(timeline, event)
         if work:
             st.caption(f"It launched {counted(len(work), 'piece')} of device work.")

@@ -62,9 +62,25 @@ def timeline_view(
         What it shows now, and what is selected: reported once it has been still for a moment.
     """
     first = shown or Selection(0, max(drawing.end_ns, 1))
-    data = payload(drawing, trace=trace, colours=colours, flags=flags, shown=first, cells=cells, matches=matches)
+    if cells is None and _has(key, trace):
+        # Every move of the timeline comes back here; sending all events again each time would make it stutter.
+        data: dict[str, Any] = {"trace": trace}
+    else:
+        data = payload(drawing, trace=trace, colours=colours, flags=flags, shown=first, cells=cells, matches=matches)
     result: Any = _mount(key=key, data=data, height="content", on_view_change=_nothing)
     return selection(result.get("view"), drawing, trace) or first
+
+
+def told(key: str) -> Any:
+    """What the browser reported last of a timeline; ``None`` before it has."""
+    state = st.session_state.get(key)
+    return state.get("view") if state else None
+
+
+def _has(key: str, trace: str) -> bool:
+    """The browser has the events: it reported what it shows of them. If it lost them it reports no trace."""
+    state = told(key)
+    return isinstance(state, dict) and state.get("trace") == trace
 
 
 def _nothing() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from traceview import intervals, schema
-from traceview.render.names import plain
+from traceview.dashboards.timeline.payload import shown_name
 from traceview.schema import Column, FrameSchema
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ PARTS: Final = FrameSchema(
     (
         Column("value", pl.String, "", "kind, stage or name; null: no stage", nullable=True),
         Column("events", pl.UInt32, "", "events that lie in the area at least in part"),
-        Column("union_ns", pl.Int64, "ns", "time within the area in which at least one of them ran, per lane, summed"),
+        Column("union_ns", pl.Int64, "ns", "time within the area in which at least one of them ran, in whichever lane"),
         Column("sum_ns", pl.Int64, "ns", "sum of their durations within the area; nested or parallel ones count twice"),
         Column("longest_ns", pl.Int64, "ns", "the longest of them, as recorded"),
     ),
@@ -124,20 +124,19 @@ def _busy(rows: pl.DataFrame, length: int) -> pl.DataFrame:
 def _parts(rows: pl.DataFrame, by: str) -> pl.DataFrame:
     if not rows.height:
         return PARTS.empty()
-    # A lane is a place: two threads that wait at the same time wait twice.
-    numbered = rows.with_columns(value=pl.col(by).cast(pl.String))
-    groups = numbered.select("value", "lane").unique(maintain_order=True).with_row_index("place")
-    placed = numbered.join(groups, on=["value", "lane"], how="left", nulls_equal=True, maintain_order="left")
-    unions = groups.with_columns(
-        union_ns=pl.Series(_unions(placed, placed["place"].to_numpy().astype(np.int64)), dtype=pl.Int64)
+    values = rows.select(pl.col(by).cast(pl.String))[by].unique(maintain_order=True)
+    numbers = pl.DataFrame({"value": values, "number": range(len(values))}, schema_overrides={"number": pl.Int64})
+    placed = rows.with_columns(value=pl.col(by).cast(pl.String)).join(
+        numbers, on="value", how="left", nulls_equal=True, maintain_order="left"
     )
+    unions = numbers.with_columns(union_ns=pl.Series(_unions(placed, placed["number"].to_numpy()), dtype=pl.Int64))
     summed = placed.group_by("value").agg(
         events=pl.len().cast(pl.UInt32),
         sum_ns=(pl.col("high") - pl.col("low")).sum(),
         longest_ns=pl.col("dur_ns").max(),
     )
     return (
-        summed.join(unions.group_by("value").agg(pl.col("union_ns").sum()), on="value", nulls_equal=True)
+        summed.join(unions, on="value", nulls_equal=True)
         .select(list(PARTS.dtypes))
         .sort("union_ns", "events", "value", descending=[True, True, False], nulls_last=True)
     )
@@ -158,12 +157,12 @@ def search(timeline: Timeline, drawing: Drawing, text: str, most: int = MOST_FOU
     if not wanted:
         return 0, FOUND.empty()
     # As in the browser: the text is looked for in the names as they are shown.
-    codes = [code for code, name in enumerate(drawing.names) if wanted in plain(name).lower()]
+    codes = [code for code, name in enumerate(drawing.names) if wanted in shown_name(name).lower()]
     hits = drawing.events.select("id", "name", "lane").filter(pl.col("name").is_in(codes))
     first = hits.select("id", "lane").sort("id").head(most)
     labels = pl.DataFrame(
         {"lane": range(len(drawing.lanes)), "label": [lane.label for lane in drawing.lanes]},
-        schema={"lane": pl.UInt16, "label": pl.String},
+        schema={"lane": pl.UInt32, "label": pl.String},
     )
     listed = (
         timeline.events[first["id"]]

@@ -39,7 +39,7 @@ DRAWN: Final = FrameSchema(
     (
         Column("start", pl.Float64, "ns", "start from the trace's origin; whole numbers are exact below 2^53"),
         Column("dur", pl.Float64, "ns", "duration"),
-        Column("lane", pl.UInt16, "", "index into `Drawing.lanes`"),
+        Column("lane", pl.UInt32, "", "index into `Drawing.lanes`"),
         Column("row", pl.UInt16, "", "row inside the lane, 0 at the top"),
         Column("name", pl.UInt32, "", "index into `Drawing.names`"),
         Column("stage", pl.UInt8, "", "index into `Drawing.stages`; 255: none"),
@@ -54,7 +54,7 @@ ROWS: Final = FrameSchema(
     "rows",
     "One row per row of the picture, in the order of `DRAWN`: where its events lie in that frame.",
     (
-        Column("lane", pl.UInt16, "", "index into `Drawing.lanes`"),
+        Column("lane", pl.UInt32, "", "index into `Drawing.lanes`"),
         Column("row", pl.UInt16, "", "row inside the lane"),
         Column("first", pl.UInt32, "", "its first event"),
         Column("count", pl.UInt32, "", "its events"),
@@ -160,7 +160,7 @@ def draw(timeline: Timeline) -> Drawing:
         {
             "start": starts[order].astype(np.float64),
             "dur": lengths[order].astype(np.float64),
-            "lane": lane[order].astype(np.uint16),
+            "lane": lane[order].astype(np.uint32),
             "row": row[order].astype(np.uint16),
             "name": name_codes[order].astype(np.uint32),
             "stage": stage_codes[order].astype(np.uint8),

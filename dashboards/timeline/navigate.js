@@ -44,6 +44,7 @@ export class Navigator extends Painter {
 
   choose(index, show) {
     this.chosen = index;
+    this.kept = index >= 0 ? this.cols.id[index] : null;
     this.area = null;
     this.links = null;
     if (index >= 0) {
@@ -77,7 +78,9 @@ export class Navigator extends Painter {
   neighbour(direction) {
     if (this.chosen < 0) return;
     const row = this.rows[rowOf(this.rows, this.chosen)];
-    const next = this.chosen + direction;
+    let next = this.chosen + direction;
+    // A merged cell is no event that could be selected.
+    while (this.cols.count && this.cols.count[next] > 1) next += direction;
     if (next >= row.first && next < row.first + row.count) this.choose(next, true);
   }
 
@@ -168,6 +171,7 @@ export class Navigator extends Painter {
     } else if (this.drag.mode === "area") {
       const [low, high] = [this.timeAt(Math.max(GUTTER, Math.min(x, this.drag.x))), this.timeAt(Math.max(x, this.drag.x))];
       this.chosen = -1;
+      this.kept = null;
       this.links = null;
       this.area = { t0: Math.max(0, low), t1: Math.min(this.data.end, high), lanes: this.lanesBetween(this.drag.y, y) };
       this.redraw();

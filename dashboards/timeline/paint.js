@@ -33,6 +33,7 @@ export class Painter {
       this.canvas.dataset.draws = String(Number(this.canvas.dataset.draws ?? 0) + 1);
       this.canvas.dataset.view = `${Math.floor(this.view.t0)}-${Math.ceil(this.view.t1)}`;
       this.canvas.dataset.flows = this.links ? String((this.links.from >= 0 ? 1 : 0) + this.links.to.length) : "0";
+      this.canvas.dataset.entries = String(this.cols.start.length);
       this.canvas.dataset.chosen = this.chosen >= 0 ? String(this.cols.id[this.chosen]) : "";
     });
   }

@@ -44,6 +44,10 @@ MORE_STAGES: Final = "#5F6B76"
 """The colour that all stages share for which no other is left."""
 
 
+MOST_NAME: Final = 4_000
+"""Characters of a name that are shown and searched; longer ones are no name that a compiler makes."""
+
+
 @dataclass(frozen=True, slots=True)
 class Flag:
     """A stretch worth a look, marked above the lanes.
@@ -128,7 +132,7 @@ def payload(
         "token": token,
         "events": events,
         "rows": rows.rows(),
-        "names": list(map(plain, drawing.names)),
+        "names": list(map(shown_name, drawing.names)),
         "groups": [{"label": plain(group.label), "open": group.open} for group in drawing.groups],
         "lanes": [
             {
@@ -153,6 +157,11 @@ def payload(
     if matches is not None:
         data["matches"] = {"q": matches[0], "total": matches[1], "starts": list(matches[2])}
     return data
+
+
+def shown_name(name: str) -> str:
+    """A name as the timeline shows and searches it: what would be obeyed is written out, what never ends is cut."""
+    return plain(name[:MOST_NAME] + "…" if len(name) > MOST_NAME else name)
 
 
 def stage_colours(stages: Sequence[str], elsewhere: Mapping[str, str]) -> dict[str, str]:

@@ -57,6 +57,7 @@ class TimelineView extends Navigator {
     this.folded = new Set();
     this.open = new Set();
     this.chosen = -1;
+    this.kept = null;
     this.area = null;
     this.measured = null;
     this.query = "";
@@ -147,8 +148,13 @@ class TimelineView extends Navigator {
 
   update(data, setStateValue) {
     this.send = setStateValue;
-    if (!data || !data.events) return;
-    if (data.token !== this.token) {
+    if (!data) return;
+    if (!data.events && data.trace !== this.trace) {
+      // The server thinks that the events are here, but this page was built anew.
+      this.send("view", { trace: null });
+      return;
+    }
+    if (data.events && data.token !== this.token) {
       const fresh = data.trace !== this.trace;
       this.token = data.token;
       this.trace = data.trace;
@@ -160,10 +166,11 @@ class TimelineView extends Navigator {
     if (this.matches) this.showFound();
     this.readTheme();
     this.redraw();
+    // So that the server knows that the events have arrived.
+    this.settle();
   }
 
   load(data) {
-    const chosen = this.chosen >= 0 ? this.cols.id[this.chosen] : null;
     this.data = data;
     const table = data.events;
     this.cols = {};
@@ -173,7 +180,8 @@ class TimelineView extends Navigator {
     this.rows = data.rows.map(([lane, row, first, count]) => ({ lane, row, first, count }));
     this.cells = this.rows.map(cellList);
     this.at = indexById(this.cols.id, merged);
-    this.chosen = chosen === null ? -1 : this.atId(chosen);
+    // A selected event may be merged with others in these cells; it stays selected.
+    this.chosen = this.kept === null ? -1 : this.atId(this.kept);
     this.links = null;
   }
 
@@ -186,7 +194,8 @@ class TimelineView extends Navigator {
     this.view = clampView(first.t0 ?? 0, first.t1 ?? data.end, 0, data.end);
     this.query = this.search.value = first.q ?? "";
     this.area = first.area ? this.areaOf(first.area) : null;
-    this.chosen = first.id === undefined || first.id === null ? -1 : this.atId(first.id);
+    this.kept = first.id ?? null;
+    this.chosen = this.kept === null ? -1 : this.atId(this.kept);
     this.canvas.setAttribute(
       "aria-label",
       `Timeline of ${formatCount(data.total)} events in ${data.lanes.length} lanes over ${formatNs(data.end)}. ` +
@@ -253,7 +262,7 @@ class TimelineView extends Navigator {
     };
     const state = {
       trace: this.trace, t0: Math.floor(this.view.t0), t1: Math.ceil(this.view.t1), q: this.query,
-      id: this.chosen >= 0 ? this.cols.id[this.chosen] : null, area,
+      id: this.kept, area,
     };
     const text = JSON.stringify(state);
     if (text === this.sent) return;

@@ -189,7 +189,7 @@ def page(browser, scheme, request):
     context = browser.new_context(viewport={"width": 1280, "height": 800}, color_scheme=scheme, reduced_motion="reduce")
     watch = Watch(context)
     made = context.new_page()
-    made.set_default_timeout(20_000)
+    made.set_default_timeout(60_000)  # on a busy machine; nothing waits for it otherwise
     yield made
     picture(made, request.node.name)
     failures = made.locator("[data-testid=stException]").count()

@@ -39,11 +39,11 @@ def to(page, name):
     ("file", "says"),
     [
         pytest.param(
-            MATH, "6 SDPA calls fell back to math: 21.839 ms of device time, 73.1 % of busy time.", id="kineto"
+            MATH, "6 SDPA calls fell back to math: 21.839 ms of device time", id="kineto"
         ),
         pytest.param(NSYS, "6 SDPA calls fell back to math", id="nsys"),
         pytest.param(
-            TPU, "8 attention calls of XLA ran unfused: 2.400 ms of device time, 56.6 % of busy time.", id="xprof"
+            TPU, "8 attention calls of XLA ran unfused: 2.400 ms of device time", id="xprof"
         ),
     ],
 )

@@ -67,6 +67,12 @@ def test_keys_zoom_and_a_reload_shows_the_same(page, link, keep):
     canvas.wait_for()
     assert shown(canvas) == near
     keep("after-reload")
+    # A page that comes back builds the timeline anew, and gets its events again.
+    page.get_by_role("link", name="Gaps", exact=True).first.click()
+    canvas.wait_for(state="detached")
+    page.get_by_role("link", name="Timeline", exact=True).first.click()
+    canvas.wait_for()
+    assert shown(canvas) == near
     canvas.focus()
     page.keyboard.press("f")
     page.wait_for_timeout(100)
@@ -157,6 +163,7 @@ def test_what_is_too_much_for_a_browser_is_merged_by_the_server(page, merging_da
     canvas.wait_for()
     page.get_by_text("short ones are merged, with their number kept").wait_for()
     whole = shown(canvas)
+    coarse = canvas.get_attribute("data-entries")
     box = canvas.bounding_box()
     page.mouse.move(box["x"] + GUTTER + (box["width"] - GUTTER) / 2, box["y"] + 70)
     canvas.focus()
@@ -167,6 +174,7 @@ def test_what_is_too_much_for_a_browser_is_merged_by_the_server(page, merging_da
     assert near[1] - near[0] < (whole[1] - whole[0]) / 9
     told(page, t0=near[0], t1=near[1])
     wait()
+    page.wait_for_function("([c, before]) => c.dataset.entries !== before", arg=[canvas.element_handle(), coarse])
     search = page.get_by_role("searchbox", name="Search all events by name")
     search.fill("softmax")
     page.get_by_text(re.compile(r"^\d+ matches$")).wait_for()

@@ -43,8 +43,8 @@ def test_an_area_counts_what_lies_in_it_and_cuts_at_its_edges(trace):
         ("relu", 1, 40_000, 40_000, 40_000),
         ("gemm", 2, 35_000, 35_000, 40_000),
     ]
-    assert parts(found.kinds) == [("kernel", 3, 75_000, 75_000, 40_000), ("sync", 1, 45_000, 45_000, 49_000)]
-    assert parts(found.stages) == [(None, 4, 120_000, 120_000, 49_000)]
+    assert parts(found.kinds) == [("kernel", 3, 55_000, 75_000, 40_000), ("sync", 1, 45_000, 45_000, 49_000)]
+    assert parts(found.stages) == [(None, 4, 65_000, 120_000, 49_000)]
     inside.PARTS.validate(found.names)
     inside.BUSY.validate(found.busy)
 
