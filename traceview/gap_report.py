@@ -72,9 +72,7 @@ class GapReport:
         return int(self.causes["recoverable_ns"].sum()) if self.causes is not None else 0
 
 
-def gap_report(
-    timeline: Timeline, known: Sequence[Work] | None = None, *, host: HostTime | None = None
-) -> GapReport:
+def gap_report(timeline: Timeline, known: Sequence[Work] | None = None, *, host: HostTime | None = None) -> GapReport:
     """Why the devices of a trace stood idle.
 
     Args:

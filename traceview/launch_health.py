@@ -112,9 +112,7 @@ def launch_health(
     idle: dict[int | None, dict[str, int]] = {}
     for device, cause, ns in taken.iter_rows():
         idle.setdefault(device, {})[cause] = ns
-    rows = [
-        _health(timeline, work, idle.get(work.device, {}), np.isin(work.launch_id, by_graph)) for work in known
-    ]
+    rows = [_health(timeline, work, idle.get(work.device, {}), np.isin(work.launch_id, by_graph)) for work in known]
     return pl.DataFrame(rows, schema=LAUNCH_HEALTH.dtypes)
 
 
