@@ -27,7 +27,7 @@ class _Stretch(NamedTuple):
     ``holes`` the distance 0 stands for a missing value.
     """
 
-    count: int
+    rows: int
     base: int
     distances: type[np.unsignedinteger[Any] | np.int64] | None
     holes: bool
@@ -119,7 +119,7 @@ class PackedColumn:
     def _add(self, stretch: _Stretch) -> None:
         last = self._stretches[-1] if self._stretches else None
         if last is not None and stretch.distances is None and last[1:] == stretch[1:]:
-            self._stretches[-1] = last._replace(count=last.count + stretch.count)
+            self._stretches[-1] = last._replace(rows=last.rows + stretch.rows)
         else:
             self._stretches.append(stretch)
 
