@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from traceview import gaps, intervals
+from traceview.gap_causes import PACE_NS
 from traceview.idle_work import NEVER_NS, device_works
 from traceview.knowledge.idle_causes import Cause
 from traceview.launches import graph_launch_ids
@@ -169,7 +170,7 @@ def _pace(work: Work, linked: NDArray[np.bool_]) -> int | None:
     launched, thread = work.launched_ns[linked][first], work.thread[linked][first]
     order = np.lexsort((launched, thread))
     between = np.diff(launched[order])[np.diff(thread[order]) == 0]
-    between = between[between <= gaps.PACE_NS]
+    between = between[between <= PACE_NS]
     return int(np.median(between)) if len(calls) > 1 and len(between) else None
 
 
