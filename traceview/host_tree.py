@@ -1,7 +1,7 @@
 """The call tree of the host: which event encloses which, and which op is around each.
 
-It is worked out a stretch of events at a time. What is still open at the end of a stretch is taken along to the next, so
-that the answer is that of the whole, in the memory of a part.
+It is worked out a stretch of events at a time. What is still open at the end of a stretch is taken along to the next,
+so that the answer is that of the whole, in the memory of a part.
 """
 
 from __future__ import annotations

@@ -90,6 +90,10 @@ _TEMPLATE_TYPES: Final = (
 """C++ type names in template arguments, narrowest first: the narrowest type named is the one of the data."""
 
 
+_LONGEST: Final = 1 << 16
+"""Characters of a name that are looked at: the longest kernel names of CUTLASS have some ten thousand."""
+
+
 def signatures() -> tuple[Signature, ...]:
     """The whole table, in matching order. Loaded once, on first use."""
     return load_signatures()
@@ -134,7 +138,7 @@ def identify(names: pl.Series) -> pl.DataFrame:
         A :data:`KERNEL_NAMES` frame, one row per distinct name, in no promised order.
     """
     distinct = names.drop_nulls().unique().cast(pl.String).alias("name")
-    frame = pl.DataFrame([distinct, normalise(distinct).alias("text")])
+    frame = pl.DataFrame([distinct, normalise(distinct.str.slice(0, _LONGEST)).alias("text")])
     frame = frame.with_columns(_first_match(frame["text"]))
     frame = frame.join(_facts(), on="row", how="left", nulls_equal=False)
     frame = frame.with_columns(

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from traceview import gaps, intervals
+from traceview.gap_causes import PACE_NS
 from traceview.idle_work import NEVER_NS, device_works
 from traceview.knowledge.idle_causes import Cause
 from traceview.launches import graph_launch_ids
@@ -112,9 +113,7 @@ def launch_health(
     idle: dict[int | None, dict[str, int]] = {}
     for device, cause, ns in taken.iter_rows():
         idle.setdefault(device, {})[cause] = ns
-    rows = [
-        _health(timeline, work, idle.get(work.device, {}), np.isin(work.launch_id, by_graph)) for work in known
-    ]
+    rows = [_health(timeline, work, idle.get(work.device, {}), np.isin(work.launch_id, by_graph)) for work in known]
     return pl.DataFrame(rows, schema=LAUNCH_HEALTH.dtypes)
 
 
@@ -171,7 +170,7 @@ def _pace(work: Work, linked: NDArray[np.bool_]) -> int | None:
     launched, thread = work.launched_ns[linked][first], work.thread[linked][first]
     order = np.lexsort((launched, thread))
     between = np.diff(launched[order])[np.diff(thread[order]) == 0]
-    between = between[between <= gaps.PACE_NS]
+    between = between[between <= PACE_NS]
     return int(np.median(between)) if len(calls) > 1 and len(between) else None
 
 

@@ -174,7 +174,8 @@ def _fill_by_external_id(timeline: Timeline, op_id: NDArray[np.int32]) -> int:
     if not names or not wanted.any():
         return 0
     is_op = _is_kind(events, "op") & owned
-    op_stamps, open_stamps = [], []
+    op_stamps: list[tuple[NDArray[np.int32], NDArray[np.int64]]] = []
+    open_stamps: list[tuple[NDArray[np.int32], NDArray[np.int64]]] = []
     for name in names:
         frame = in_any_order(timeline.details, name)
         rows, values = frame["id"].to_numpy(), frame["value"].to_numpy()

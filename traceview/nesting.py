@@ -21,7 +21,11 @@ driver calls are stamped by another clock than ops, so a true child can seem to 
 
 
 def parents(
-    starts: NDArray[np.int64], ends: NDArray[np.int64], threads: NDArray[np.unsignedinteger[Any]], *, overhang_ns: int = OVERHANG_NS
+    starts: NDArray[np.int64],
+    ends: NDArray[np.int64],
+    threads: NDArray[np.unsignedinteger[Any]],
+    *,
+    overhang_ns: int = OVERHANG_NS,
 ) -> NDArray[np.int32]:
     """Index of the directly enclosing event of each event, or :data:`NO_PARENT`.
 

@@ -158,9 +158,7 @@ class _Details(Mapping[str, pl.DataFrame]):
         return len(self._sources)
 
 
-def _value_column(
-    raw: RawTrace, keys: tuple[str, ...], event_of_row: NDArray[np.uint32], count: int
-) -> pl.Series:
+def _value_column(raw: RawTrace, keys: tuple[str, ...], event_of_row: NDArray[np.uint32], count: int) -> pl.Series:
     """An integer argument as a column, null where absent; the first key wins."""
     found = [int_arg(raw, key, event_of_row) for key in reversed(keys)]
     return sparse_column(

@@ -115,7 +115,9 @@ def find_owners(raw: RawTrace, rows: Rows, cat: TextColumn, ph: TextColumn, *, r
     from_flows = _from_flows(raw, rows, cat, ph, pid, tid, correlation)
     if len(from_flows.ids):
         counts["correlation-from-flow"] = Count(len(from_flows.ids))
-        correlation = SparseInts(*(np.concatenate(both) for both in zip(correlation, from_flows, strict=True)))
+        correlation = SparseInts(
+            np.concatenate((correlation.ids, from_flows.ids)), np.concatenate((correlation.values, from_flows.values))
+        )
 
     # Rows of the recording itself ("Spans", "Traces", pid -1) belong to no process and no thread.
     host = ~on_device & taken(pid.numbers >= 0, pid.codes)

@@ -27,9 +27,9 @@ class _Stretch(NamedTuple):
     ``holes`` the distance 0 stands for a missing value.
     """
 
-    count: int
+    rows: int
     base: int
-    distances: type[np.unsignedinteger[Any]] | type[np.int64] | None
+    distances: type[np.unsignedinteger[Any] | np.int64] | None
     holes: bool
 
 
@@ -43,7 +43,7 @@ class PackedColumn:
 
     __slots__ = ("_bytes", "_count", "_dtype", "_null", "_stretches", "_waiting", "_waiting_rows")
 
-    def __init__(self, dtype: type[np.int64] | type[np.uint32], null: int) -> None:
+    def __init__(self, dtype: type[np.int64 | np.uint32], null: int) -> None:
         self._dtype = dtype
         self._null = null
         self._bytes = bytearray()
@@ -56,7 +56,7 @@ class PackedColumn:
         return self._count
 
     @property
-    def dtype(self) -> type[np.int64] | type[np.uint32]:
+    def dtype(self) -> type[np.int64 | np.uint32]:
         """Of the values."""
         return self._dtype
 
@@ -119,7 +119,7 @@ class PackedColumn:
     def _add(self, stretch: _Stretch) -> None:
         last = self._stretches[-1] if self._stretches else None
         if last is not None and stretch.distances is None and last[1:] == stretch[1:]:
-            self._stretches[-1] = last._replace(count=last.count + stretch.count)
+            self._stretches[-1] = last._replace(rows=last.rows + stretch.rows)
         else:
             self._stretches.append(stretch)
 

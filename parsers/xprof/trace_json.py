@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from traceview.parsers.kineto.raw import RawTrace
 
 CAPS: Final = (1_000_000, 5_000_000)
 """Most events that the viewer file holds: until mid-2026 and after (openxla/xla pull request 44702)."""

@@ -210,3 +210,25 @@ def test_stretches_cut_by_the_caller_keep_their_parts():
     parts = dict(IdleSplit(built)({0: (cut["start_ns"].to_numpy(), cut["end_ns"].to_numpy())})[0])
     assert sum(int((ends - starts).sum()) for starts, ends in parts.values()) == 400_000
     assert int((parts["data-loading"][1] - parts["data-loading"][0]).sum()) == 300_000
+
+
+def test_several_devices_at_once_are_what_each_is_alone():
+    events = [
+        event
+        for at in range(6)
+        for event in (
+            op("aten::add", 500 * at, 500 * at + 20), launch(500 * at + 10, 2 * at + 1),
+            host("sync", "cudaStreamSynchronize", 500 * at + 30, 500 * at + 200),
+            launch(500 * at + 230, 2 * at + 2),
+            kernel(ADD, 500 * at + 15, 500 * at + 25, 2 * at + 1),
+            kernel(ADD, 500 * at + 235, 500 * at + 300 + at, 2 * at + 2, device=1),
+        )
+    ]  # fmt: skip
+    built = timeline(*events)
+    stretches = idle(built)
+    assert stretches["device"].n_unique() == 2
+    whole = causes(built, stretches).drop("interval")
+    for device in (0, 1):
+        alone = causes(built, stretches.filter(pl.col("device") == device)).drop("interval")
+        assert alone.height > 1
+        assert whole.filter(pl.col("device") == device).equals(alone)

@@ -252,3 +252,8 @@ def test_precision(name: str, precision: str | None) -> None:
 )
 def test_family(name: str, family: str) -> None:
     assert told(name)["family"] == family
+
+
+def test_a_name_of_megabytes_is_known_by_its_beginning() -> None:
+    found = identify(pl.Series(["void cutlass::Kernel2<cutlass_80_tensorop_s16816gemm_f16" + "<float," * 1_000_000]))
+    assert found["family"].to_list() == ["gemm"]

@@ -30,6 +30,9 @@ _GENERIC: Final = re.compile(r"(elementwise_kernel\w*|reduce_kernel|multi_tensor
 _FOLDERS: Final = re.compile(r"(?:[\w.\-]+/)+(?=[\w.\-]+\.pyx?\(\d+\))")
 """Folders before the file of a Python frame."""
 
+_LONGEST: Final = 1 << 16
+"""Characters of a name that are worth taking apart; what is longer was not written by a compiler."""
+
 UNATTRIBUTED: Final = "Unattributed"
 """What the time in no stage is called in tables; a stage of that name stands in quotes."""
 
@@ -68,7 +71,7 @@ def host_name(name: str, width: int) -> str:
         name: As recorded.
         width: Most characters to show, at least 8.
     """
-    text = plain(name)
+    text = plain(name[:_LONGEST])
     if len(text) > width:
         text = _FOLDERS.sub("", text)
     return text if len(text) <= width else text[: width - len(ELLIPSIS)] + ELLIPSIS
@@ -84,6 +87,8 @@ def kernel_name(name: str, width: int) -> str:
         name: Demangled name as recorded.
         width: Most characters to show, at least 8.
     """
+    if len(name) > _LONGEST:
+        return middle_cut(plain(name[: _LONGEST // 2] + name[-_LONGEST // 2 :]), width)
     text = plain(name)
     if len(text) <= width:
         return text
@@ -131,7 +136,7 @@ def kernel_names(names: Sequence[str], width: int) -> list[str]:
 
 def _told_apart(names: list[str], width: int) -> dict[str, str]:
     """Names that shorten to the same text, each cut so that the first difference stays."""
-    texts = [_RETURN_TYPE.sub("", _one_style(plain(name))) for name in names]
+    texts = [_RETURN_TYPE.sub("", _one_style(plain(name[:_LONGEST]))) for name in names]
     columns = enumerate(zip(*texts, strict=False))
     same = next((at for at, letters in columns if len(set(letters)) > 1), min(map(len, texts)))
     # Begin at the start of the word in which they differ.
