@@ -17,6 +17,7 @@ import numpy as np
 import polars as pl
 
 from traceview import intervals
+from traceview.copy_holds import put_down_to_copies
 from traceview.gap_pieces import (
     LONG_QUEUE,
     NO_HOST,
@@ -255,7 +256,8 @@ def _pieces(
     before = before.where(before.ends > before.starts)
     after = after.where(after.ends > after.starts)
     before = _host_causes(host, before, coming.thread, coming.launch_id)
-    pieces = joined([decided, before, after])
+    hosted = put_down_to_copies(host, joined([before, after]), coming.thread, gap_ends)
+    pieces = joined([decided, hosted])
     if known[0].device is not None:
         past = waited(blocking, gap_starts, coming.launched_ns, coming.thread)
         culprit = np.where(past.wait_id >= 0, host.culprit[np.maximum(past.wait_id, 0)], -1)
@@ -298,7 +300,7 @@ def _host_causes(host: HostTime, pieces: Pieces, threads: NDArray[np.int64], lau
 def _by_segments(host: HostTime, pieces: Pieces, thread: int, *, keep_idle: bool = False) -> Pieces:
     """Cut pieces at the segments of a thread and decide those in which it did something that has a cause.
 
-    ``keep_idle`` leaves the culprit of pieces alone in which this thread does nothing of note either.
+    ``keep_idle`` leaves the culprit of pieces alone in which this thread does nothing of note either, if they have one.
     """
     segments = host.segments(thread)
     if segments is None:
@@ -315,7 +317,7 @@ def _by_segments(host: HostTime, pieces: Pieces, thread: int, *, keep_idle: bool
     told = np.where(long, np.where(kind == HostTime.API, _CODE[Cause.SLOW_CALL], _CODE[Cause.HOST_WORK]), told)
     decided = told != _ANY
     cut.cause = np.where(decided, told, cut.cause).astype(np.uint8)
-    cut.culprit = np.where(decided | (not keep_idle), culprit, cut.culprit)
+    cut.culprit = np.where(decided | (not keep_idle) | (cut.culprit < 0), culprit, cut.culprit)
     return cut
 
 
@@ -353,7 +355,7 @@ def _frame(pieces: Pieces, own: pl.DataFrame) -> pl.DataFrame:
         confidence[_CODE[one]] = 1
     for one in (Cause.UNKNOWN, Cause.UNRELIABLE):
         confidence[_CODE[one]] = 2
-    doubtful = (confidence[pieces.cause] == 0) & (pieces.reason > 0)
+    doubtful = (confidence[pieces.cause] == 0) & ((pieces.reason > 0) | pieces.inferred)
     levels = pl.Series(["measured", "inferred", "unknown"], dtype=CONFIDENCE)
     reasons = pl.Series(REASONS, dtype=pl.String)
     return pl.DataFrame(
