@@ -16,6 +16,7 @@ import polars as pl
 
 from traceview import intervals
 from traceview.busy import COMMUNICATION_KINDS, COMPUTATION_KINDS, COPY_KINDS
+from traceview.host_copies import only_on_host
 from traceview.knowledge.range_names import RangeKind, read_range_name
 from traceview.launches import graph_replays
 
@@ -219,7 +220,7 @@ def _with_causes(time: DeviceTime, idle: IntervalSet, parts: Sequence[tuple[str,
 def process_times(timeline: Timeline, steps: pl.DataFrame) -> tuple[ProcessTime, ...]:
     """Account for the steps of each process with its host.
 
-    Device work of any device of the process comes first; then calls of the runtime and driver; then fetches of data;
+    Device work of any device of the process comes first, copies that only the host recorded among it; then calls of the runtime and driver; then fetches of data;
     then ops and annotations; the rest is ``other``.
 
     Args:
@@ -234,13 +235,14 @@ def process_times(timeline: Timeline, steps: pl.DataFrame) -> tuple[ProcessTime,
     stages = names.filter(pl.Series([one.kind is RangeKind.STAGE for one in read], dtype=pl.Boolean))
     is_annotation = pl.col("kind") == "annotation"
     is_loading, is_stage = pl.col("name").is_in(loading.implode()), pl.col("name").is_in(stages.implode())
+    copies = only_on_host(timeline)["id"]
     found = []
     for (process,), own in steps.group_by("process", maintain_order=True):
         on_device = events.filter(pl.col("device").is_in([d for d, of in process_of.items() if of == process]))
         on_host = events.filter(pl.col("thread").is_not_null() & pl.col("process").eq_missing(process))
         layers = (
             on_device.filter(pl.col("kind").is_in(["kernel", "xla_op", "graph"])),
-            on_device.filter(pl.col("kind") == "memcpy"),
+            pl.concat([on_device.filter(pl.col("kind") == "memcpy"), on_host.filter(pl.col("id").is_in(copies.implode()))]),
             on_device.filter(pl.col("kind") == "memset"),
             on_device.filter(pl.col("kind") == "collective"),
             on_host.filter(pl.col("kind").is_in(["api", "sync"])),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from traceview.copy_holds import put_down_to_copies
 from traceview.gap_pieces import LONG_QUEUE, NO_HOST, NO_LAUNCH, PEERS, SILENT, Pieces, joined, run_lengths
 from traceview.host_marks import CODES as _CODE
 from traceview.host_marks import NO_CAUSE as _ANY
@@ -118,7 +119,8 @@ def decided_pieces(
     before = before.where(before.ends > before.starts)
     after = after.where(after.ends > after.starts)
     before = _host_causes(host, before, coming.thread, coming.launch_id)
-    pieces = joined([decided, before, after])
+    hosted = put_down_to_copies(host, joined([before, after]), coming.thread, gap_ends)
+    pieces = joined([decided, hosted])
     if known[0].device is not None:
         past = waited(blocking, gap_starts, coming.launched_ns, coming.thread)
         culprit = np.where(past.wait_id >= 0, host.culprit[np.maximum(past.wait_id, 0)], -1)
@@ -161,7 +163,7 @@ def _host_causes(host: HostTime, pieces: Pieces, threads: NDArray[np.int64], lau
 def _by_segments(host: HostTime, pieces: Pieces, thread: int, *, keep_idle: bool = False) -> Pieces:
     """Cut pieces at the segments of a thread and decide those in which it did something that has a cause.
 
-    ``keep_idle`` leaves the culprit of pieces alone in which this thread does nothing of note either.
+    ``keep_idle`` leaves the culprit of pieces alone in which this thread does nothing of note either, if they have one.
     """
     segments = host.segments(thread)
     if segments is None:
@@ -178,7 +180,7 @@ def _by_segments(host: HostTime, pieces: Pieces, thread: int, *, keep_idle: bool
     told = np.where(long, np.where(kind == HostTime.API, _CODE[Cause.SLOW_CALL], _CODE[Cause.HOST_WORK]), told)
     decided = told != _ANY
     cut.cause = np.where(decided, told, cut.cause).astype(np.uint8)
-    cut.culprit = np.where(decided | (not keep_idle), culprit, cut.culprit)
+    cut.culprit = np.where(decided | (not keep_idle) | (cut.culprit < 0), culprit, cut.culprit)
     return cut
 
 

@@ -39,6 +39,7 @@ class Pieces:
         cause: Numbers of causes (:data:`traceview.host_marks.CODES`), or :data:`traceview.host_marks.NO_CAUSE`.
         culprit: Event ids, -1 for none.
         reason: Index into :data:`REASONS`.
+        inferred: The thread that launched was not inside of the culprit: another one was.
     """
 
     row: NDArray[np.int64]
@@ -47,6 +48,7 @@ class Pieces:
     cause: NDArray[np.uint8]
     culprit: NDArray[np.int64]
     reason: NDArray[np.uint8]
+    inferred: NDArray[np.bool_]
 
     @classmethod
     def undecided(cls, row: NDArray[np.int64], starts: NDArray[np.int64], ends: NDArray[np.int64]) -> Pieces:
@@ -59,6 +61,7 @@ class Pieces:
             np.full(count, NO_CAUSE, np.uint8),
             np.full(count, -1, np.int64),
             np.zeros(count, np.uint8),
+            np.zeros(count, np.bool_),
         )
 
     def where(self, chosen: NDArray[np.bool_] | NDArray[np.intp]) -> Pieces:
@@ -123,6 +126,7 @@ def run_together(pieces: Pieces) -> Pieces:
         & (pieces.cause[1:] == pieces.cause[:-1])
         & (pieces.culprit[1:] == pieces.culprit[:-1])
         & (pieces.reason[1:] == pieces.reason[:-1])
+        & (pieces.inferred[1:] == pieces.inferred[:-1])
     )
     first = np.concatenate(([True], ~same))
     merged = pieces.where(first)

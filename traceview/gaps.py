@@ -160,7 +160,7 @@ def _frame(pieces: Pieces, own: pl.DataFrame) -> pl.DataFrame:
         confidence[_CODE[one]] = 1
     for one in (Cause.UNKNOWN, Cause.UNRELIABLE):
         confidence[_CODE[one]] = 2
-    doubtful = (confidence[pieces.cause] == 0) & (pieces.reason > 0)
+    doubtful = (confidence[pieces.cause] == 0) & ((pieces.reason > 0) | pieces.inferred)
     levels = pl.Series(["measured", "inferred", "unknown"], dtype=CONFIDENCE)
     reasons = pl.Series(REASONS, dtype=pl.String)
     return pl.DataFrame(

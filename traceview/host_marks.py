@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from traceview import nesting, schema
+from traceview.host_copies import host_copies
 from traceview.knowledge.idle_causes import HOST_NAMES, READS, WHOLE, WITHIN_ALL, Cause
 from traceview.waits import TO_DEVICE, TO_HOST, blocking_copies
 
@@ -50,6 +51,7 @@ def host_marks(timeline: Timeline, rows: NDArray[np.int32] | None = None) -> Hos
             given: all.
     """
     own, reads = _own_causes(timeline)
+    _mark_host_copies(timeline, own)
     parent = timeline.events["parent_id"].cast(pl.Int32).fill_null(nesting.NO_PARENT).to_numpy()
     if rows is None:
         return _marks(own, reads, parent)
@@ -147,3 +149,10 @@ def _own_causes(timeline: Timeline) -> tuple[NDArray[np.uint8], NDArray[np.bool_
         calls = blocking_copies(timeline, direction).to_numpy()
         cause[calls[duration[calls] >= _COPY_NS]] = CODES[copy]
     return cause, reads
+
+
+def _mark_host_copies(timeline: Timeline, cause: NDArray[np.uint8]) -> None:
+    """Give their cause to copies that a host thread recorded: that thread was held by them."""
+    found = host_copies(timeline).filter(pl.col("end_ns") - pl.col("start_ns") >= _COPY_NS)
+    for towards, copy in ((True, Cause.COPY_TO_DEVICE), (False, Cause.COPY_TO_HOST)):
+        cause[found.filter(pl.col("to_device") == towards)["id"].to_numpy()] = CODES[copy]

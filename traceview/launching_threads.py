@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from traceview import intervals, nesting, schema
+from traceview.host_copies import only_on_host
 from traceview.host_marks import NO_CAUSE, host_marks
 from traceview.host_segments import host_segments, rows_within
 
@@ -36,6 +37,7 @@ class HostTime:
         culprit: Event that gives each event its cause.
         active: Whether an event does something of note: an op, a call, or anything that has a cause.
         overhead: What the profiler and the driver recorded as overhead; they do not say on which thread it was.
+        copies: Copies to devices that only the host recorded, see :func:`traceview.host_copies.only_on_host`.
     """
 
     API: Final = schema.KINDS.index("api")
@@ -50,6 +52,7 @@ class HostTime:
         self.culprit = marks.culprit
         self.active = np.isin(kinds, [schema.KINDS.index(kind) for kind in _ACTIVE_KINDS]) | (marks.cause != NO_CAUSE)
         self.overhead = _overhead(events, marks)
+        self.copies = only_on_host(timeline).filter("to_device")
         self._kinds = kinds
         self._parent = events["parent_id"].cast(pl.Int32).fill_null(nesting.NO_PARENT).to_numpy()
         self._segments = host_segments(events, rows)
@@ -72,8 +75,12 @@ class HostTime:
 
     def helpers(self, thread: int) -> list[int]:
         """Other threads of the same process that call ops, busiest first."""
-        same = self._by_process.get(self._process.get(thread, -1), [])
+        same = self._by_process.get(self.process_of(thread), [])
         return [one for one in same if one != thread][:_MOST_HELPERS]
+
+    def process_of(self, thread: int) -> int:
+        """The process of a thread; -1 if it is not known."""
+        return self._process.get(thread, -1)
 
     def kind_of(self, ids: NDArray[np.int64]) -> NDArray[np.uint8]:
         """Number of the kind of some events, as in :data:`traceview.schema.KINDS`."""

@@ -26,7 +26,8 @@ CLOCK_SLACK_NS: Final = 20_000
 
 TO_HOST: Final = r"DtoH|Device-to-Host|Device -> Host"
 TO_DEVICE: Final = r"HtoD|Host-to-Device|Host -> Device"
-BLOCKING_COPY: Final = r"^(cuda|cu|hip)Memcpy\w*$"
+BLOCKING_COPY: Final = r"^(cuda|cu|hip)Memcpy\w*$|^Memcpy[HD]2[HD]$"
+"""Calls that copy; the short names are those that XProf gives to them."""
 
 
 def blocking_copies(timeline: Timeline, direction: str) -> pl.Series:

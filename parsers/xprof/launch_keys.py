@@ -18,6 +18,7 @@ from traceview.building import NO_KEY
 
 from .distinct import distinct_pairs
 from .lanes import Lane, Owner, lane_of
+from .late_runs import Runs, pair_the_rest
 from .rows import KIND, NULL, integers
 
 if TYPE_CHECKING:
@@ -159,27 +160,8 @@ def _callers(rows: PlaneRows, first: NDArray[np.intp], run_ids: NDArray[np.int64
             source = producer.get(key_of[task]) if task >= 0 else None
             if source is not None:
                 callers[index] = calls.around(int(line_of[source]), int(rows.start_ns[source]))
-    _pair_the_rest(rows, first, run_ids, callers, calls.rows())
+    pair_the_rest(rows, line_of, Runs(first, run_ids), callers, np.array(calls.rows(), np.int64))
     return callers
-
-
-def _pair_the_rest(
-    rows: PlaneRows, first: NDArray[np.intp], run_ids: NDArray[np.int64], callers: NDArray[np.int64], calls: list[int]
-) -> None:
-    """Tie runs that waited for an input to the calls that are left over.
-
-    Such a run is started by the end of the run before it, not by its call. Ids of runs count up in the order of the
-    calls; only where as many runs as calls are left, each behind its call, is the pairing unambiguous.
-    """
-    missing = np.flatnonzero(callers < 0)
-    missing = missing[np.argsort(run_ids[missing], kind="stable")]
-    taken = set(callers.tolist())
-    spare = sorted((row for row in calls if row not in taken), key=lambda row: int(rows.start_ns[row]))
-    if len(missing) != len(spare):
-        return
-    spare_rows = np.array(spare, np.int64)
-    if (rows.start_ns[spare_rows] <= rows.start_ns[first[missing]]).all():
-        callers[missing] = spare_rows
 
 
 class _ByLine:
