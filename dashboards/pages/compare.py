@@ -139,7 +139,7 @@ def _take(files: Sequence[UploadedFile]) -> Job:
 def _ready(trace_id: str) -> Opened | None:
     """A trace, if it is there; else the page says what it waits for."""
     job = state.library().get(trace_id)
-    found = None if job is None else state.ready(job, 30.0)
+    found = None if job is None else state.ready(job)
     if job is not None and found is None:
         if job.state is State.FAILED:
             ui.problem(job.error)
