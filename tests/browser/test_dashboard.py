@@ -38,13 +38,9 @@ def to(page, name):
 @pytest.mark.parametrize(
     ("file", "says"),
     [
-        pytest.param(
-            MATH, "6 SDPA calls fell back to math: 21.839 ms of device time", id="kineto"
-        ),
+        pytest.param(MATH, "6 SDPA calls fell back to math: 21.839 ms of device time", id="kineto"),
         pytest.param(NSYS, "6 SDPA calls fell back to math", id="nsys"),
-        pytest.param(
-            TPU, "8 attention calls of XLA ran unfused: 2.400 ms of device time", id="xprof"
-        ),
+        pytest.param(TPU, "8 attention calls of XLA ran unfused: 2.400 ms of device time", id="xprof"),
     ],
 )
 def test_a_dropped_trace_is_answered_on_the_first_screen_and_fills_every_page(page, dashboard, keep, wait, file, says):
