@@ -24,7 +24,7 @@ TRACE: Final = "trace"
 TRACES_VARIABLE: Final = "TRACEVIEW_DASHBOARD_TRACES"
 """Paths given on the command line, as a JSON array."""
 
-WAIT_S: Final = 2.0
+WAIT_S = 2.0
 """A small trace is ready within this time, and needs no page that shows progress."""
 
 
@@ -96,12 +96,25 @@ def open_paths(paths: Sequence[str], *, title: str | None = None) -> Job:
 
 
 def current_job() -> Job | None:
-    """The open trace, read or being read; ``None`` if there is none, or if this server does not know it."""
+    """The open trace, read or being read; ``None`` if there is none, or if this server does not know it.
+
+    Raises:
+        TraceviewError: the trace of the command line is none.
+    """
     known = trace_id()
-    return None if known is None else library().get(known)
+    job = None if known is None else library().get(known)
+    given = traces_given()
+    if job is None and given:
+        # A link to it still holds after the server was started anew.
+        own = library().open(given)
+        if known is None:
+            show(own)
+        if known in {None, own.id}:
+            return own
+    return job
 
 
-def ready(job: Job, wait_s: float = WAIT_S) -> Opened | None:
+def ready(job: Job) -> Opened | None:
     """The result of a job, if it comes soon."""
-    job.done.wait(wait_s)
+    job.done.wait(WAIT_S)
     return job.opened if job.state is State.READY else None

@@ -72,6 +72,12 @@ def run_page(module: str, trace_id: str | None = None, **query: str) -> Shown:
     return Shown(test)
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch):
+    """A busy machine must not turn an answer into progress."""
+    monkeypatch.setattr(state, "WAIT_S", 60.0)
+
+
 @pytest.fixture(scope="session")
 def show():
     """Run a page: ``show("overview", trace_id)``."""

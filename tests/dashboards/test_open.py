@@ -8,6 +8,7 @@ import os
 import pytest
 
 from traceview.dashboards import samples, state, uploads
+from traceview.dashboards.library import content_id
 
 
 @pytest.fixture(autouse=True)
@@ -75,6 +76,18 @@ def test_traces_of_the_command_line_are_opened_once(show, repository, monkeypatc
     monkeypatch.setenv(state.TRACES_VARIABLE, json.dumps([path]))
     shown = show("open")
     assert "graph-replay.cuda-authored.json   ·" in shown.words
+
+
+@pytest.mark.parametrize("linked", [True, False])
+def test_a_page_opens_the_trace_of_the_command_line_by_itself(show, repository, monkeypatch, linked):
+    path = str(repository / "sample_traces" / "graph-replay.cuda-authored.json")
+    trace_id = content_id([path])
+    state.library().forget(trace_id)
+    monkeypatch.setenv(state.TRACES_VARIABLE, json.dumps([path]))
+    shown = show("overview", trace_id if linked else None)
+    assert "graph-replay.cuda-authored.json   ·" in shown.words
+    assert shown.test.query_params["trace"] == trace_id
+    assert "This server does not have the trace" in show("overview", "0" * 16).words
 
 
 def test_what_is_open_is_listed(show, as_open):
