@@ -10,6 +10,7 @@ import json
 from collections import Counter
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
@@ -194,7 +195,8 @@ def overall(found: tuple[Condition, ...]) -> Comparable:
 def _same_files(before: TraceInfo, after: TraceInfo) -> Condition | None:
     if before.files != after.files:
         return None
-    return Condition("traces", before.files[0], after.files[0], Effect.LIMITS, "both are the same file")
+    name = PurePath(before.files[0]).name
+    return Condition("traces", name, name, Effect.LIMITS, "both are the same file")
 
 
 def _used(trace: TraceInfo) -> list[Any]:

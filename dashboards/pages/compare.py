@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -12,7 +13,7 @@ import streamlit as st
 from traceview.compare import Comparison, Side, compare_sides, side
 from traceview.dashboards import drawings, state, ui
 from traceview.dashboards.library import State
-from traceview.dashboards.uploads import MOST_UPLOAD_MB
+from traceview.dashboards.uploads import MOST_UPLOAD_MB, without_folders
 from traceview.dashboards.views import compare as view
 from traceview.errors import TraceviewError, UsageError
 from traceview.render.compare_document import compare_document
@@ -129,7 +130,7 @@ def _take(files: Sequence[UploadedFile]) -> Job:
         job = state.library().open([folder] if len(paths) > 1 else paths, title=os.path.basename(paths[0]))
     except TraceviewError as error:
         uploads.remove(folder)
-        where = error.where.replace(folder + os.sep, "").replace(folder, "the upload")
+        where = without_folders(error.where).replace(folder, "the upload")
         raise UsageError(error.code, where=where, why=error.why, next_step=error.next_step) from None
     uploads.keep(job.id, folder)
     return job
@@ -216,10 +217,19 @@ def _tables(found: Comparison) -> None:
 
 
 def _json(found: Comparison) -> str:
-    return dumps(compare_document(found, 0))
+    return dumps(compare_document(_to_share(found), 0))
 
 
 def _markdown(found: Comparison) -> str:
     out = io.StringIO()
-    print_comparison(found, out, limit=40)
+    print_comparison(_to_share(found), out, limit=40)
     return out.getvalue()
+
+
+def _to_share(found: Comparison) -> Comparison:
+    """Without the folders of uploads: where one lies means nothing to whoever reads the file."""
+    sides = []
+    for one in (found.before, found.after):
+        files = tuple(without_folders(name) for name in one.trace.files)
+        sides.append(replace(one, setting=replace(one.setting, trace=replace(one.trace, files=files))))
+    return replace(found, before=sides[0], after=sides[1])

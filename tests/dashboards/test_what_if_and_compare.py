@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from hostile_trace import write_hostile
+from traceview import load
 from traceview.compare import compare_sides, side
 from traceview.dashboards import state
 from traceview.dashboards.views import compare as compare_view
@@ -150,6 +152,26 @@ def test_no_name_is_read_as_markdown(show, as_open, tmp_path_factory, page):
     assert [one for one in shown.marked if any(mark in one for mark in marks)] == []
     labels = [one.label for one in (*shown.test.selectbox, *shown.test.slider)]
     assert [one for one in labels if any(mark in one for mark in marks)] == []
+
+
+def test_downloads_do_not_say_where_an_upload_lies(opened, monkeypatch, tmp_path):
+    from traceview.dashboards.pages import compare as page
+    from traceview.dashboards.uploads import FOLDER_VARIABLE
+
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
+    folder = tmp_path / "abc"
+    folder.mkdir()
+    path = folder / "mine.json"
+    path.write_bytes((state_samples(opened) / "compiled.cuda-authored.json").read_bytes())
+    own = side(load(path))
+    found = compare_sides(own, own)
+    for text in (page._json(found), page._markdown(found)):
+        assert "mine.json" in text
+        assert str(tmp_path) not in text
+
+
+def state_samples(opened):
+    return Path(opened("gaps").timeline.runs[0].path).parent
 
 
 def test_the_downloads_are_the_answer(compared):

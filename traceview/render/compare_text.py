@@ -253,6 +253,7 @@ def parts_grid(found: Comparison) -> Grid | None:
         f"Time of a step on the device (mean, {unit})",
         _columns("part"),
         rows,
+        ("Parts below 0.1 % of a step are counted in all, but not listed.",) if len(shown) < len(found.parts) else (),
     )
 
 
