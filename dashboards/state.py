@@ -114,7 +114,7 @@ def current_job() -> Job | None:
     return job
 
 
-def ready(job: Job) -> Opened | None:
-    """The result of a job, if it comes soon."""
-    job.done.wait(WAIT_S)
+def ready(job: Job, wait_s: float | None = None) -> Opened | None:
+    """The result of a job, if it comes within ``wait_s``, else soon (:data:`WAIT_S`)."""
+    job.done.wait(WAIT_S if wait_s is None else wait_s)
     return job.opened if job.state is State.READY else None

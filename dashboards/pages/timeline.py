@@ -9,7 +9,7 @@ import streamlit as st
 from traceview.dashboards import boundary, ui
 from traceview.dashboards.pages.loading import opened
 from traceview.dashboards.timeline import detail, inside
-from traceview.dashboards.timeline.component import timeline_view, told
+from traceview.dashboards.timeline.component import point, timeline_view, told
 from traceview.dashboards.timeline.lanes import Drawing, draw
 from traceview.dashboards.timeline.payload import Selection, selection
 from traceview.dashboards.views import timeline as view
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 MOST_KEPT: Final = 3
 _SHOWN: Final = "timeline-shown"
+_POINTED: Final = "timeline-pointed"
+_WISHES: Final = "timeline-wishes"
 _PARAMETERS: Final = ("t0", "t1", "q", "event", "a0", "a1", "lanes")
 
 
@@ -193,13 +195,40 @@ def _search(drawn: Drawn, text: str) -> None:
             return
         more = f", the first {found.height:,} listed" if total > found.height else ""
         ui.text(f"{total:,} event{'' if total == 1 else 's'} with “{text}” in the name{more}.")
-        _table(view.found_table(found), "search")
+        rows = _table(view.found_table(found), "search", select=True)
+        st.caption("Choose a row to see it in the timeline.")
+        if rows and rows[0] < found.height:
+            _go_to(drawn.timeline, int(found["id"][rows[0]]))
+        else:
+            st.session_state.pop(_POINTED, None)
 
 
-def _table(frame: pl.DataFrame, key: str) -> None:
+def _go_to(timeline: Timeline, event: int) -> None:
+    """Show an event in the timeline, once for each time that it is chosen."""
+    if st.session_state.get(_POINTED) != event:
+        st.session_state[_POINTED] = event
+        st.session_state[_WISHES] = st.session_state.get(_WISHES, 0) + 1
+    wish = view.around(timeline, event)
+    if wish is not None:
+        point(wish, st.session_state.get(_WISHES, 0), "timeline-point")
+
+
+def _table(frame: pl.DataFrame, key: str, *, select: bool = False) -> list[int]:
+    """Show a table; the rows that are chosen in it."""
     columns = {
         name: st.column_config.NumberColumn(format="%.1f" if "%" in name else "%.3f")
         for name in frame.columns
         if name.endswith(("us", "%"))
     }
-    st.dataframe(frame, hide_index=True, column_config=columns, key=f"timeline-{key}")
+    if not select:
+        st.dataframe(frame, hide_index=True, column_config=columns, key=f"timeline-table-{key}")
+        return []
+    shown = st.dataframe(
+        frame,
+        hide_index=True,
+        column_config=columns,
+        key=f"timeline-table-{key}",
+        on_select="rerun",
+        selection_mode="single-row",
+    )
+    return list(shown.selection.rows)

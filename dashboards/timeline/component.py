@@ -35,6 +35,27 @@ _mount: Final = st.components.v2.component(
 )
 
 
+# Words of a trace never come this way: it carries numbers only.
+_point: Final = st.components.v2.component(
+    "traceview_timeline_point",
+    js="""export default function ({ data }) {
+  window.dispatchEvent(new CustomEvent("traceview-show", { detail: data }));
+}""",
+)
+
+
+def point(selected: Selection, number: int, key: str) -> None:
+    """Make the timeline of the page select an event and go there.
+
+    Args:
+        selected: The event, and what is around it.
+        number: Another one each time; the same again is no new wish.
+        key: Names this element.
+    """
+    wish = {"id": selected.event, "t0": selected.start_ns, "t1": selected.end_ns, "nonce": number}
+    _point(key=key, data=wish, height="content")
+
+
 def timeline_view(
     drawing: Drawing,
     *,

@@ -103,6 +103,14 @@ def test_search_finds_in_the_whole_trace_and_selects(page, link, wait):
     search.press("Enter")
     page.wait_for_url(re.compile(rf"event=(?!{first}\b)\d+"))
     assert int(address(page)["event"]) > int(first)
+    # A row of the table leads to its event.
+    table = page.locator("[data-testid=stDataFrame]").last
+    table.scroll_into_view_if_needed()
+    box = table.bounding_box()
+    second = int(address(page)["event"])
+    page.mouse.click(box["x"] + 15, box["y"] + 35 + 2 * 35 + 17)
+    page.wait_for_url(re.compile(rf"event=(?!{second}\b)\d+"))
+    assert int(address(page)["event"]) > second
     canvas.focus()
     page.keyboard.press("Escape")
     page.wait_for_url(re.compile(r"^(?!.*event=)"))
