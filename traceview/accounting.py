@@ -220,8 +220,8 @@ def _with_causes(time: DeviceTime, idle: IntervalSet, parts: Sequence[tuple[str,
 def process_times(timeline: Timeline, steps: pl.DataFrame) -> tuple[ProcessTime, ...]:
     """Account for the steps of each process with its host.
 
-    Device work of any device of the process comes first, copies that only the host recorded among it; then calls of the runtime and driver; then fetches of data;
-    then ops and annotations; the rest is ``other``.
+    Device work of any device of the process comes first, copies that only the host recorded among it; then calls of the
+    runtime and driver; then fetches of data; then ops and annotations; the rest is ``other``.
 
     Args:
         timeline: With launches linked.
@@ -242,7 +242,9 @@ def process_times(timeline: Timeline, steps: pl.DataFrame) -> tuple[ProcessTime,
         on_host = events.filter(pl.col("thread").is_not_null() & pl.col("process").eq_missing(process))
         layers = (
             on_device.filter(pl.col("kind").is_in(["kernel", "xla_op", "graph"])),
-            pl.concat([on_device.filter(pl.col("kind") == "memcpy"), on_host.filter(pl.col("id").is_in(copies.implode()))]),
+            pl.concat(
+                [on_device.filter(pl.col("kind") == "memcpy"), on_host.filter(pl.col("id").is_in(copies.implode()))]
+            ),
             on_device.filter(pl.col("kind") == "memset"),
             on_device.filter(pl.col("kind") == "collective"),
             on_host.filter(pl.col("kind").is_in(["api", "sync"])),

@@ -222,7 +222,10 @@ def _attention_rows(
                 evidence=facts["evidence"],
                 verdict=_verdict(facts["implementation"]),
                 inputs=signatures.get(facts["inputs"]),
-                reasons=(_observed(facts, witness), *_eligibility(explainer, facts, group, devices.get(row, ()), kernels.get(row, ()))),
+                reasons=(
+                    _observed(facts, witness),
+                    *_eligibility(explainer, facts, group, devices.get(row, ()), kernels.get(row, ())),
+                ),
                 kernels=kernels.get(row, ()),
                 event_ids=tuple(group["event_id"].head(3)),
             )
@@ -247,7 +250,9 @@ def _eligibility(
     """Why PyTorch chose this backend; nothing for calls that are not its forward."""
     if facts["direction"] != "forward":
         return ()
-    explanation = explainer.explain(facts["op"], calls["event_id"][0], facts["implementation"], devices, [one.name for one in kernels])
+    explanation = explainer.explain(
+        facts["op"], calls["event_id"][0], facts["implementation"], devices, [one.name for one in kernels]
+    )
     return () if explanation is None else eligibility_reasons(explanation)
 
 

@@ -226,7 +226,9 @@ def test_a_copy_that_the_launching_thread_recorded_held_it():
     events = around(moving(200, 700))
     assert split(*events) == {"copy-to-device": 500, "host-work": 200, "launch": 200}
     assert held("copy-to-device", *events) == [TRANSFER]
-    (known,) = causes(timeline(*events), idle(timeline(*events))).filter(pl.col("cause") == "copy-to-device")["confidence"]
+    (known,) = causes(timeline(*events), idle(timeline(*events))).filter(pl.col("cause") == "copy-to-device")[
+        "confidence"
+    ]
     assert known == "measured"
     assert split(*around(moving(200, 700, name="tpu::System::TransferFromDevice")))["copy-to-host"] == 500
 

@@ -404,10 +404,10 @@ class TestXlaOnTheCpu:
         for at, function in enumerate(calls):
             python.event(f"PjitFunction({function})", 100 * at, 50)
             python.event("CommonPjRtLoadedExecutable::ExecuteHelperOnSingleDevice", 100 * at + 10, 30)
-        for at, (module, program, number) in enumerate(runs):
+        for at, (module, compiled, run) in enumerate(runs):
             lane.event(
                 "fusion.1", 1000 + 10 * at, 5, hlo_op=Interned("fusion.1"), hlo_module=Interned(module),
-                program_id=program, run_id=number, device_ordinal=0,
+                program_id=compiled, run_id=run, device_ordinal=0,
             )  # fmt: skip
         return space.encode()
 
@@ -422,12 +422,20 @@ class TestXlaOnTheCpu:
         timeline = loaded(self.waiting(["f", "<lambda>", "f", "<lambda>"], runs))
         assert self.called_at(timeline) == [3, 2, 0, 1]
 
+    def test_runs_of_two_programs_of_one_function_are_paired_in_turn(self, loaded):
+        """XLA on the CPU runs what one thread calls in the order of its calls."""
+        runs = [("jit_f", 3, 70), ("jit_f", 9, -5), ("jit_f", 3, 71)]
+        assert self.called_at(loaded(self.waiting(["f", "f", "f"], runs))) == [0, 1, 2]
+
     @pytest.mark.parametrize(
         ("calls", "runs"),
         [
             (["f", "f", "f"], [("jit_f", 3, 70), ("jit_f", 3, 71)]),  # which of the calls has no run?
-            (["f", "f"], [("jit_f", 3, 70), ("jit_f", 3, 72)]),  # a number is missing
-            (["f", "f"], [("jit_f", 3, 70), ("jit_f", 9, 71)]),  # two programs of one function
+            (
+                ["f", "f", "f"],
+                [("jit_f", 3, 70), ("jit_f", 9, 71)],
+            ),  # two programs of one function, and a call too many
+            (["f", "g"], [("jit_g", 3, 70), ("jit_g", 9, 71)]),  # nor in turn: another function was called
         ],
     )
     def test_runs_whose_call_is_not_certain_have_none(self, loaded, calls, runs):

@@ -115,7 +115,11 @@ def dtype_not_in(facts: Facts, params: Mapping[str, Any]) -> Answer:
         if dtype in params.get("with_fa3", ()) and (facts.sm is None or facts.sm >= 90):
             return missing(f"whether FlashAttention 3 is active ({dtype})")
         if dtype not in allowed | older:
-            return yes(f"query, key and value are {_told(facts, dtype)}" if len(known) == 3 else f"{next(iter(known))} is {dtype}")
+            return yes(
+                f"query, key and value are {_told(facts, dtype)}"
+                if len(known) == 3
+                else f"{next(iter(known))} is {dtype}"
+            )
         if (dtype in allowed) != (dtype in older):
             if facts.sm is None:
                 return missing(f"compute capability of the GPU ({dtype})")
