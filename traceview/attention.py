@@ -288,15 +288,16 @@ def _calls_by_kernel(timeline: Timeline, work: pl.DataFrame) -> AttentionCalls:
     op_names = timeline.events.select(op_id="id", op=pl.col("name").cast(pl.String))
     calls = (
         standing.join(op_names, on="op_id", how="left", maintain_order="left")
+        .join(xla_attention.framework_paths(timeline, standing["id"]), on="id", how="left", maintain_order="left")
         .select(
             event_id="id",
-            op="op",
+            op=pl.coalesce("path", "op"),
             direction=pl.when(pl.col("name").str.contains("(?i)bwd|backward|bprop"))
             .then(pl.lit("backward"))
             .otherwise(pl.lit("forward")),
             implementation=pl.col("implementation").fill_null("unknown"),
             provider="provider",
-            attribution="attribution",
+            attribution=xla_attention.attributed_by_path(),
             evidence=pl.lit(Evidence.KERNEL.value),
             host_ns=pl.lit(None, pl.Int64),
             inputs=pl.lit(None, pl.UInt32),

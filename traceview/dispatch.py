@@ -222,7 +222,10 @@ def _attention_rows(
                 evidence=facts["evidence"],
                 verdict=_verdict(facts["implementation"]),
                 inputs=signatures.get(facts["inputs"]),
-                reasons=(_observed(facts, witness), *_eligibility(explainer, facts, group, devices.get(row, ()))),
+                reasons=(
+                    _observed(facts, witness),
+                    *_eligibility(explainer, facts, group, devices.get(row, ()), kernels.get(row, ())),
+                ),
                 kernels=kernels.get(row, ()),
                 event_ids=tuple(group["event_id"].head(3)),
             )
@@ -238,12 +241,18 @@ def _signatures(timeline: Timeline) -> dict[int, dict[str, str | None]]:
 
 
 def _eligibility(
-    explainer: SdpaExplainer, facts: dict[str, Any], calls: pl.DataFrame, devices: Iterable[int]
+    explainer: SdpaExplainer,
+    facts: dict[str, Any],
+    calls: pl.DataFrame,
+    devices: Iterable[int],
+    kernels: Iterable[KernelShare],
 ) -> tuple[Reason, ...]:
     """Why PyTorch chose this backend; nothing for calls that are not its forward."""
     if facts["direction"] != "forward":
         return ()
-    explanation = explainer.explain(facts["op"], calls["event_id"][0], facts["implementation"], devices)
+    explanation = explainer.explain(
+        facts["op"], calls["event_id"][0], facts["implementation"], devices, [one.name for one in kernels]
+    )
     return () if explanation is None else eligibility_reasons(explanation)
 
 

@@ -16,6 +16,7 @@ from typing import Final
 
 import polars as pl
 
+from traceview.knowledge.kernel_namespaces import namespaces
 from traceview.knowledge.kernel_table import Family, Role, Signature, load_signatures
 from traceview.knowledge.mangled import expand_mangled
 from traceview.schema import Column, FrameSchema
@@ -144,8 +145,16 @@ def identify(names: pl.Series) -> pl.DataFrame:
     frame = frame.with_columns(
         pl.col("family").fill_null(str(Family.UNKNOWN)),
         pl.col("role").fill_null(str(Role.MAIN)),
+        provider=pl.coalesce("provider", _by_namespace()),
     )
     return _with_precision(frame).select(KERNEL_NAMES.dtypes.keys())
+
+
+def _by_namespace() -> pl.Expr:
+    """The provider whose namespace is around the whole of ``text``, null for none."""
+    known = {one.name: one.provider for one in namespaces()}
+    outermost = pl.col("text").str.extract("^([0-9A-Za-z_]+)::")
+    return outermost.replace_strict(known, default=None, return_dtype=pl.String)
 
 
 def _expand_mangled_names(names: pl.Series) -> pl.Series:

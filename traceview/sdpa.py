@@ -9,6 +9,7 @@ import polars as pl
 
 from traceview.capture_info import agreed
 from traceview.eligibility import Device, Explanation, SdpaCall, explain, read_call
+from traceview.kernel_dtypes import proven_dtype
 from traceview.knowledge.ops import find_attention_op
 from traceview.knowledge.releases import parse_cudnn, parse_version
 from traceview.knowledge.sdpa import signature_of
@@ -50,7 +51,12 @@ class SdpaExplainer:
         self._devices = {row["device"]: row for row in timeline.devices.iter_rows(named=True)}
 
     def explain(
-        self, op: str | None, event_id: int, implementation: str | None, devices: Iterable[int]
+        self,
+        op: str | None,
+        event_id: int,
+        implementation: str | None,
+        devices: Iterable[int],
+        kernels: Iterable[str] = (),
     ) -> Explanation | None:
         """Why one call ran what it ran.
 
@@ -59,6 +65,7 @@ class SdpaExplainer:
             event_id: Its event.
             implementation: Implementation id of what ran.
             devices: Keys of the devices on which its kernels ran.
+            kernels: Names of its kernels, for what they prove where arguments are not recorded.
 
         Returns:
             The explanation, or ``None`` if ``op`` is not one of PyTorch's ops of scaled dot-product attention, or if
@@ -73,7 +80,7 @@ class SdpaExplainer:
         if call is None or device is None or any(signature_of(name) is None for name, _ in below):
             return None
         return explain(
-            _with_training(call, below),
+            _with_dtype(_with_training(call, below), implementation, kernels),
             device,
             observed=_observed(op, implementation, [name for name, _ in below]),
             torch=self._torch,
@@ -192,6 +199,17 @@ def _observed(op: str, implementation: str | None, below: list[str]) -> str | No
         if named is not None and named.backend in ("flash", "efficient", "cudnn", "math"):
             return named.backend
     return _BACKEND_OF.get(implementation or "")
+
+
+def _with_dtype(call: SdpaCall, implementation: str | None, kernels: Iterable[str]) -> SdpaCall:
+    """The call, with the dtype that its kernels prove if none is recorded."""
+    if any(one.dtype is not None for one in (call.query, call.key, call.value)):
+        return call
+    dtype = proven_dtype(implementation, kernels)
+    if dtype is None:
+        return call
+    query, key, value = (replace(one, dtype=dtype) for one in (call.query, call.key, call.value))
+    return replace(call, query=query, key=key, value=value, dtype_by_kernels=True)
 
 
 def _with_training(call: SdpaCall, below: list[tuple[str, Mapping[str, str | None] | None]]) -> SdpaCall:

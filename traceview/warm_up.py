@@ -3,8 +3,8 @@
 Only steps at the start can be warm-up: compilation in a later step is a fault and stays in the figures. So is a second
 compilation: where code was compiled in one step, the warm-up ends before the next step that compiles. A step is warm-up
 if its name says so, if something was compiled, captured or loaded for a noticeable part of it, or if it lasts more than
-twice, or less than half, of the median of the steps after it. The short ones come from a host that runs ahead until the
-queue of the device is full. What goes on for more than half of the steps is no warm-up, but for the first.
+twice the median of the steps after it. A step that is faster than those is none: it may be the only one that went well.
+What goes on for more than half of the steps is no warm-up, but for the first.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _compiling(own: pl.DataFrame, events: pl.DataFrame) -> np.ndarray:
 
 
 def _outlier(walls: np.ndarray, at: int, phases: list[str | None], compiling: np.ndarray) -> str | None:
-    """A step unlike the ones after it.
+    """A step that took longer than the ones after it.
 
     Steps of other phases of a serving engine are no measure for it, nor are steps that compile.
     """
@@ -117,6 +117,4 @@ def _outlier(walls: np.ndarray, at: int, phases: list[str | None], compiling: np
     usual = float(np.median(later))
     if walls[at] > _OUTLIER * usual:
         return f"{walls[at] / usual:.1f} times the median of the steps after it" if usual else None
-    if walls[at] * _OUTLIER < usual:
-        return f"only {walls[at] / usual:.0%} of the median of the steps after it".replace("%", " %")
     return None

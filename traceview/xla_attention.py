@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from traceview.xla import PATH_KEYS, with_detail
+
 if TYPE_CHECKING:
     from traceview.timeline import Timeline
 
@@ -50,7 +52,7 @@ def find(timeline: Timeline, work: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataF
         [softmax.select("id", "call"), before.select("id", "call"), after.select("id", "call")]
     ).drop_nulls()
     names = timeline.events.select(op_id="id", asked=pl.col("name").cast(pl.String))
-    path = _paths(timeline, softmax["id"])
+    path = framework_paths(timeline, softmax["id"])
     calls = (
         softmax.join(names, on="op_id", how="left", maintain_order="left")
         .join(path, on="id", how="left", maintain_order="left")
@@ -63,7 +65,7 @@ def find(timeline: Timeline, work: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataF
             .otherwise(pl.lit("forward")),
             implementation=pl.lit("unfused"),
             provider=pl.lit("xla"),
-            attribution="attribution",
+            attribution=attributed_by_path(),
             evidence=pl.lit("shapes"),
             host_ns=pl.lit(None, pl.Int64),
             inputs=pl.lit(None, pl.UInt32),
@@ -74,10 +76,14 @@ def find(timeline: Timeline, work: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataF
     return calls, members.sort("call").unique("id", keep="first", maintain_order=True)
 
 
-def _paths(timeline: Timeline, ids: pl.Series) -> pl.DataFrame:
-    """Framework path of each op without its primitive, as far as it is recorded."""
-    detail = timeline.details.get("op_name")
-    if detail is None:
-        return pl.DataFrame(schema={"id": pl.UInt32, "path": pl.String})
-    text = pl.col("value").cast(pl.String).str.strip_chars('"').str.replace(r"[:;].*$", "")
-    return detail.filter(pl.col("id").is_in(ids.implode())).select("id", path=text.str.replace(r"/[^/]*$", ""))
+def framework_paths(timeline: Timeline, ids: pl.Series) -> pl.DataFrame:
+    """Framework path of each XLA op without its primitive (``id``, ``path``), as far as it is recorded."""
+    rows = with_detail(timeline, pl.DataFrame({"id": ids}), PATH_KEYS, "text")
+    path = pl.col("text").str.replace(r"[:;].*$", "").str.replace(r"/[^/]*$", "")
+    return rows.select("id", path=pl.when(path != "").then(path)).drop_nulls()
+
+
+def attributed_by_path() -> pl.Expr:
+    """``attribution`` of rows with their ``path``: where it is recorded, so is the op that asked."""
+    known = pl.col("path").is_not_null() & (pl.col("attribution") == "kernel-only")
+    return pl.when(known).then(pl.lit("attributed")).otherwise(pl.col("attribution")).alias("attribution")

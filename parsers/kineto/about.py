@@ -27,6 +27,9 @@ SAFE_KEYS: Final = (
 _DROPPED: Final = re.compile(
     r"Record counts: Out-of-range = (?P<out>[0-9]+), .*?CUPTI stopped early\? = (?P<stopped>[0-9]+)"
 )
+_MOST_ORDINAL: Final = 1 << 16
+"""No computer has more devices; a larger number is damage."""
+
 _BUFFER_FULL: Final = re.compile(r"dropped|buffer (is )?full|ran out of", re.IGNORECASE)
 
 
@@ -56,7 +59,10 @@ def run_info(head: Mapping[str, Any], path: Path, *, origin_unix_ns: int | None)
 
 
 def devices(head: Mapping[str, Any], ordinals: tuple[int, ...], *, run: int) -> pl.DataFrame:
-    """:data:`traceview.schema.DEVICES`: the devices with events, by the key order of ``ordinals``."""
+    """:data:`traceview.schema.DEVICES`: the devices with events, by the key order of ``ordinals``.
+
+    A file without any event of a device describes what was there all the same: then those that it lists.
+    """
     listed = head.get("deviceProperties")
     properties: dict[int, Mapping[str, Any]] = {}
     for entry in listed if isinstance(listed, list) else []:
@@ -64,7 +70,7 @@ def devices(head: Mapping[str, Any], ordinals: tuple[int, ...], *, run: int) -> 
             properties[entry["id"]] = entry
     rocm = any(key.startswith(("hip_", "roc")) for key in head)
     rows = []
-    for key, ordinal in enumerate(ordinals):
+    for key, ordinal in enumerate(ordinals or sorted(one for one in properties if 0 <= one <= _MOST_ORDINAL)):
         entry = properties.get(ordinal, {})
         name = entry.get("name") if isinstance(entry.get("name"), str) else None
         rows.append(

@@ -3,10 +3,13 @@
 Such a run does not begin within its call or within a task that the call made: it begins when the copy or the run
 before it ends. What is left to go by: the run knows its compiled program and its number, and the call lies within a
 ``PjitFunction(name)``. XLA names the program after the function (``jit_name``), and counts the runs of each compiled
-program up by one with each call.
+program up by one with each call. Several programs of one name (a function compiled for several shapes) are told apart
+by the order in which they ran, which is that of the calls.
 
-Source: recorded profiles of JAX 0.10 on a CPU: all runs of one program have successive ``run_id``; those of several
+Sources: recorded profiles of JAX 0.10 on a CPU: all runs of one program have successive ``run_id``; those of several
 programs begin at numbers that have nothing to do with each other. Older profiles have one count for all programs.
+XLA's client for CPUs (xla/pjrt/cpu/cpu_client.cc) makes a run wait for the one that was enqueued before it, unless it
+is part of a collective.
 """
 
 from __future__ import annotations
@@ -66,10 +69,12 @@ def pair_the_rest(
     compiled = codes[runs.first].astype(np.int64) if program is None else program[runs.first]
     for name in {one for one in ran if one is not None}:
         own = np.flatnonzero(np.array([one == name for one in ran]))
-        # Several programs of one name are one function compiled for several shapes: its calls do not say which ran.
+        # The calls of a function that was compiled for several shapes do not say which of its programs ran.
         if (callers[own] < 0).any() and len(np.unique(compiled[own])) == 1:
             _by_number(rows, runs, callers, own, calls[[one == name for one in asked]])
     _in_order(rows, runs, callers, calls[[one is None for one in asked]])
+    if (callers < 0).any() and len(np.unique(line_of[calls])) == 1 and len(np.unique(rows.device[runs.first])) == 1:
+        _in_turn(rows, runs, callers, calls, list(zip(ran, compiled.tolist(), strict=True)), asked)
 
 
 def _by_number(
@@ -107,6 +112,42 @@ def _in_order(rows: PlaneRows, runs: Runs, callers: NDArray[np.int64], calls: ND
     spare = calls[~np.isin(calls, callers)]
     if len(missing) == len(spare) and (rows.start_ns[spare] <= rows.start_ns[runs.first[missing]]).all():
         callers[missing] = spare
+
+
+def _in_turn(
+    rows: PlaneRows,
+    runs: Runs,
+    callers: NDArray[np.int64],
+    calls: NDArray[np.int64],
+    ran: list[tuple[str | None, int]],
+    asked: list[str | None],
+) -> None:
+    """Pair all runs of a device with all calls of one thread in order, if nothing that is recorded speaks against it.
+
+    Args:
+        rows: The rows of the host.
+        runs: The runs.
+        callers: The call of each run; filled in.
+        calls: The calls, by start.
+        ran: Name and id of the program of each run.
+        asked: Name of the function around each call.
+    """
+    if len(calls) != len(runs.first):
+        return
+    order = np.argsort(rows.start_ns[runs.first], kind="stable")
+    last: dict[tuple[str | None, int], int] = {}
+    for call, name, run in zip(calls.tolist(), asked, order.tolist(), strict=True):
+        number = int(runs.number[run])
+        if (
+            rows.start_ns[call] > rows.start_ns[runs.first[run]]
+            or callers[run] not in (-1, call)
+            or None not in (name, ran[run][0])
+            and name != ran[run][0]
+            or number <= last.get(ran[run], number - 1)
+        ):
+            return
+        last[ran[run]] = number
+    callers[order] = calls
 
 
 def _plain(pattern: re.Pattern[str], name: str | None) -> str | None:

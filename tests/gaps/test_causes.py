@@ -6,8 +6,10 @@ import polars as pl
 import pytest
 
 from authored_timeline import host, kernel, launch, op, timeline
+from traceview.accounting import process_times
 from traceview.gaps import GAP_PIECES, GAPS, causes, gaps, idle
 from traceview.idle_split import IDLE_BY_CAUSE, IdleSplit, idle_by_cause
+from traceview.steps import find_steps
 
 ADD = "add_kernel"
 
@@ -232,3 +234,63 @@ def test_several_devices_at_once_are_what_each_is_alone():
         alone = causes(built, stretches.filter(pl.col("device") == device)).drop("interval")
         assert alone.height > 1
         assert whole.filter(pl.col("device") == device).equals(alone)
+
+
+TRANSFER = "tpu::System::TransferToDevice"
+
+
+def moving(start_us, end_us, *, thread=0, name=TRANSFER):
+    """A copy that only a host thread recorded, as XProf does for a TPU."""
+    return host("memcpy", name, start_us, end_us, thread=thread)
+
+
+def test_a_copy_that_the_launching_thread_recorded_held_it():
+    events = around(moving(200, 700))
+    assert split(*events) == {"copy-to-device": 500, "host-work": 200, "launch": 200}
+    assert held("copy-to-device", *events) == [TRANSFER]
+    (known,) = causes(timeline(*events), idle(timeline(*events))).filter(pl.col("cause") == "copy-to-device")[
+        "confidence"
+    ]
+    assert known == "measured"
+    assert split(*around(moving(200, 700, name="tpu::System::TransferFromDevice")))["copy-to-host"] == 500
+
+
+@pytest.mark.parametrize("doing", ["PjitFunction(f)", None])
+def test_a_copy_on_another_thread_held_a_call_that_waited_for_it(doing):
+    """Nothing tells that the call waited: the copy ended before the work began, and the thread did nothing of its own."""
+    events = around(*([op(doing, 150, 950)] if doing else []), moving(200, 700, thread=5))
+    built = timeline(*events)
+    pieces = causes(built, idle(built)).filter(pl.col("cause") == "copy-to-device")
+    assert pieces.select(pl.col("end_ns") - pl.col("start_ns"), "confidence").rows() == [(500_000, "inferred")]
+    assert held("copy-to-device", *events) == [TRANSFER]
+
+
+def test_a_copy_in_flight_holds_a_program_that_is_in_the_queue():
+    events = [*around(launch_us=50.0), moving(120, 980, thread=5)]
+    assert split(*events)["copy-to-device"] == 860
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        # Python code of its own is what held the thread, whatever is prefetched meanwhile.
+        [host("python", "train.py(7): augment", 110, 890), moving(200, 700, thread=5)],
+        # The work did not wait for a copy that ended after it began.
+        [moving(200, 1100, thread=5)],
+        # The device records its copies itself: what the host has is their enqueueing.
+        [moving(200, 700, thread=5), kernel("Memcpy HtoD (Pageable -> Device)", 30, 40, 9, kind="memcpy")],
+        # A copy in the other direction is no input.
+        [moving(200, 700, thread=5, name="tpu::System::TransferFromDevice")],
+    ],
+)
+def test_what_is_copied_beside_the_work_of_the_host_holds_nobody(between):
+    assert "copy-to-device" not in split(*around(*between))
+
+
+def test_copies_that_only_the_host_recorded_are_a_part_of_the_step():
+    built = timeline(
+        host("annotation", "ProfilerStep#0", 0, 1100, thread=3), *around(moving(200, 700, thread=5)),
+    )  # fmt: skip
+    (one,) = process_times(built, find_steps(built).steps)
+    assert (one.parts["memcpy"], one.parts["kernel"]) == (500_000, 100_000)
+    assert sum(one.parts.values()) == one.wall_ns

@@ -257,3 +257,19 @@ def test_family(name: str, family: str) -> None:
 def test_a_name_of_megabytes_is_known_by_its_beginning() -> None:
     found = identify(pl.Series(["void cutlass::Kernel2<cutlass_80_tensorop_s16816gemm_f16" + "<float," * 1_000_000]))
     assert found["family"].to_list() == ["gemm"]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("void vllm::act_and_mul_kernel<c10::BFloat16, true>(int)", ("elementwise", "activation", "vllm")),
+        ("void flashinfer::activation::act_and_mul_kernel<half>(int)", ("elementwise", "activation", "flashinfer")),
+        ("void vllm::moe::topkGating<8, 128>(float)", ("moe", "routing", "vllm")),
+        ("void sgl_kernel::never_seen<float>(int)", ("unknown", None, "sglang")),
+        # Somebody's own namespace tells nothing, nor does a namespace that only an argument names.
+        ("void mine::act_and_mul_kernel<half>(int)", ("elementwise", "activation", None)),
+        ("void never_seen<vllm::Op>(int)", ("unknown", None, None)),
+    ],
+)
+def test_the_outermost_namespace_tells_the_provider(name: str, expected: tuple[object, object, object]) -> None:
+    assert what(name) == expected

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from authored_timeline import host, op
-from rules.rule_case import found, step
+from dataclasses import replace
+
+import pytest
+
+from authored_timeline import host, op, timeline
+from rules.rule_case import found, judged, step
 from traceview.findings import Severity
 
 STEPS = [step(0, 0, 100), step(1, 100, 200)]
@@ -31,3 +35,15 @@ def test_not_recorded_steps_leave_a_remark_that_it_cannot_tell() -> None:
     (finding,) = found("TV301", *compilation(10))
     assert finding.severity is Severity.INFO
     assert "cannot be told apart" in finding.evidence[0]
+
+
+@pytest.mark.parametrize(
+    ("format_", "named", "other"),
+    [("kineto", "TORCH_LOGS", "JAX"), ("xprof", "JAX_EXPLAIN_CACHE_MISSES", "TORCH")],
+)
+def test_the_advice_is_that_of_the_framework(format_, named, other) -> None:
+    built = timeline(*STEPS, *compilation(110))
+    built = replace(built, runs=tuple(replace(run, format=format_) for run in built.runs))
+    (finding,) = judged("TV301", built)
+    assert named in finding.fix
+    assert other not in finding.fix

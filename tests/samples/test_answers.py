@@ -120,8 +120,8 @@ ANSWERS = {
     "load_batch_at_least_as_long": lambda t: named(t, "load_batch")["dur_ns"].min() >= 50_000_000,
 }
 BOTH = {
-    # A device that nothing ran on is not in the timeline.
-    "gpu": lambda t, answer, truth: devices(t) == (answer if truth["devices"] else None),
+    # A device that nothing ran on is described all the same.
+    "gpu": lambda t, answer, _: devices(t) == answer,
     "base_unix_ns": lambda t, answer, _: t.runs[0].origin_unix_ns - answer == first_ns(t.runs[0].path),
     "compiled_regions": lambda t, answer, _: (
         sorted(compiled(t)["compile_id"]) == sorted(one.rpartition(" ")[2] for one in answer)

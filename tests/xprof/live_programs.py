@@ -106,6 +106,18 @@ def main(folder: Path) -> None:
     eager(0)
     planted["eager"] = record(folder, "eager", eager)
 
+    # Runs that wait for an input: nothing is awaited between a copy and the calls that need it.
+    large = np.ones((1024, 2048), np.float32)
+    first, second = jax.jit(lambda w: w @ w.T), jax.jit(lambda w, y: (w.T @ y).sum())
+
+    def in_flight(step):
+        w = jax.device_put(large)
+        last = second(w, first(w))
+        return last.block_until_ready() if step == STEPS - 1 else last
+
+    in_flight(STEPS - 1)
+    planted["in-flight"] = record(folder, "in-flight", in_flight)
+
     with jax.profiler.trace(str(folder / "host-only")), jax.profiler.TraceAnnotation("only the host"):
         time.sleep(0.001)
     (folder / "planted.json").write_text(json.dumps(planted))

@@ -396,6 +396,51 @@ class TestXlaOnTheCpu:
                 ),
             )
 
+    def waiting(self, calls, runs):
+        """Calls of functions one after another, and runs (module, program, number) on a thread that tells nothing."""
+        space = Space()
+        host = space.plane("/host:CPU")
+        python, lane = host.line("python", 1), host.line("tf_XLAPjRtCpuClient/5", 5)
+        for at, function in enumerate(calls):
+            python.event(f"PjitFunction({function})", 100 * at, 50)
+            python.event("CommonPjRtLoadedExecutable::ExecuteHelperOnSingleDevice", 100 * at + 10, 30)
+        for at, (module, compiled, run) in enumerate(runs):
+            lane.event(
+                "fusion.1", 1000 + 10 * at, 5, hlo_op=Interned("fusion.1"), hlo_module=Interned(module),
+                program_id=compiled, run_id=run, device_ordinal=0,
+            )  # fmt: skip
+        return space.encode()
+
+    def called_at(self, timeline):
+        """For each run the number of its call."""
+        calls = timeline.events["start_ns"].gather(timeline.device_work["launch_id"])
+        return [None if one is None else one // 100 for one in calls.to_list()]
+
+    def test_runs_that_waited_are_paired_by_program_and_number(self, loaded):
+        """The ids of two programs have nothing to do with each other; XLA spells ``<lambda>`` without brackets."""
+        runs = [("jit__lambda", 4, -900), ("jit_f", 3, 71), ("jit_f", 3, 70), ("jit__lambda", 4, -901)]
+        timeline = loaded(self.waiting(["f", "<lambda>", "f", "<lambda>"], runs))
+        assert self.called_at(timeline) == [3, 2, 0, 1]
+
+    def test_runs_of_two_programs_of_one_function_are_paired_in_turn(self, loaded):
+        """XLA on the CPU runs what one thread calls in the order of its calls."""
+        runs = [("jit_f", 3, 70), ("jit_f", 9, -5), ("jit_f", 3, 71)]
+        assert self.called_at(loaded(self.waiting(["f", "f", "f"], runs))) == [0, 1, 2]
+
+    @pytest.mark.parametrize(
+        ("calls", "runs"),
+        [
+            (["f", "f", "f"], [("jit_f", 3, 70), ("jit_f", 3, 71)]),  # which of the calls has no run?
+            (
+                ["f", "f", "f"],
+                [("jit_f", 3, 70), ("jit_f", 9, 71)],
+            ),  # two programs of one function, and a call too many
+            (["f", "g"], [("jit_g", 3, 70), ("jit_g", 9, 71)]),  # nor in turn: another function was called
+        ],
+    )
+    def test_runs_whose_call_is_not_certain_have_none(self, loaded, calls, runs):
+        assert self.called_at(loaded(self.waiting(calls, runs))) == [None, None]
+
     @pytest.mark.parametrize("pooled", [True, False])
     def test_ops_are_device_work_of_the_call_that_executed_them(self, loaded, pooled):
         space = Space()

@@ -179,6 +179,17 @@ def test_python_frames_are_kept_as_python(captures):
     assert timeline.device_work["launch_id"].null_count() == 0
 
 
+def test_runs_that_waited_for_an_input_belong_to_the_step_that_called_them(captures):
+    timeline = traceview.load(captures / "in-flight")
+    work = timeline.device_work
+    assert work["launch_id"].null_count() == 0
+    numbers = timeline.details["run_id"].with_columns(run=pl.col("value").cast(pl.String).str.strip_chars('"'))
+    runs = work.join(numbers, on="id").group_by("run").agg(pl.col("step").unique(), pl.col("launch_id").unique())
+    assert runs.height == 2 * STEPS
+    assert sorted(step for (step,) in runs["step"].to_list()) == sorted([*range(STEPS), *range(STEPS)])
+    assert runs["launch_id"].list.len().unique().to_list() == [1]
+
+
 def test_a_profile_of_the_host_alone_says_so(captures, capsys):
     timeline = traceview.load(captures / "host-only")
     (note,) = [note for note in timeline.report.notes if note.kind == "host-only"]

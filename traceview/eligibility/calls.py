@@ -73,6 +73,7 @@ class SdpaCall:
         enable_gqa: The flag for fewer key heads than query heads; ``False`` if the op has no such argument.
         training: Whether a gradient was asked for, where an op says so.
         argument_count: Number of recorded arguments, which narrows the PyTorch version; ``None`` without any.
+        dtype_by_kernels: The dtypes are not recorded, but proven by the names of the kernels that ran.
     """
 
     op: str
@@ -86,6 +87,7 @@ class SdpaCall:
     enable_gqa: bool | None = None
     training: bool | None = None
     argument_count: int | None = None
+    dtype_by_kernels: bool = False
 
 
 def read_call(op: str, inputs: Mapping[str, str | None] | None) -> SdpaCall | None:

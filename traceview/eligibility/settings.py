@@ -115,15 +115,19 @@ def dtype_not_in(facts: Facts, params: Mapping[str, Any]) -> Answer:
         if dtype in params.get("with_fa3", ()) and (facts.sm is None or facts.sm >= 90):
             return missing(f"whether FlashAttention 3 is active ({dtype})")
         if dtype not in allowed | older:
-            return yes(f"query, key and value are {dtype}" if len(known) == 3 else f"{next(iter(known))} is {dtype}")
+            return yes(
+                f"query, key and value are {_told(facts, dtype)}"
+                if len(known) == 3
+                else f"{next(iter(known))} is {dtype}"
+            )
         if (dtype in allowed) != (dtype in older):
             if facts.sm is None:
                 return missing(f"compute capability of the GPU ({dtype})")
             if dtype not in (older if facts.sm < 80 else allowed):
-                return yes(f"query, key and value are {dtype} on sm{facts.sm}")
+                return yes(f"query, key and value are {_told(facts, dtype)} on sm{facts.sm}")
     if len(known) < 3:
         return missing(f"dtype of {', '.join(name for name, dtype in recorded.items() if dtype is None)}")
-    return no(f"query, key and value are {recorded['query']}")
+    return no(f"query, key and value are {_told(facts, call.query.dtype)}")
 
 
 def half_inputs(facts: Facts, params: Mapping[str, Any]) -> Answer:
@@ -131,7 +135,13 @@ def half_inputs(facts: Facts, params: Mapping[str, Any]) -> Answer:
     dtype = facts.call.query.dtype
     if dtype is None:
         return missing("dtype of query")
-    return yes(f"query is {dtype}") if dtype in HALF else no(f"query is {dtype}")
+    told = f"query is {_told(facts, dtype)}"
+    return yes(told) if dtype in HALF else no(told)
+
+
+def _told(facts: Facts, dtype: str | None) -> str:
+    """A dtype, and how it is known if it is not recorded."""
+    return f"{dtype}, inferred from kernel names" if facts.call.dtype_by_kernels else str(dtype)
 
 
 def mask_given(facts: Facts, params: Mapping[str, Any]) -> Answer:

@@ -73,7 +73,7 @@ def kernel_lines(work: pl.DataFrame) -> tuple[str, ...]:
     """One line per kernel name and op, longest first: count, time, op, and recorded dims where there is one set."""
     groups = (
         work.group_by("name", "op")
-        .agg(pl.len().alias("count"), pl.col("dur_ns").sum(), pl.col("dims").mode().first(), pl.col("dtypes").first())
+        .agg(pl.len().alias("count"), pl.col("dur_ns").sum(), _most_frequent("dims"), pl.col("dtypes").first())
         .sort(["dur_ns", "name", "op"], descending=[True, False, False])
     )
     lines = []
@@ -85,6 +85,11 @@ def kernel_lines(work: pl.DataFrame) -> tuple[str, ...]:
         rest = groups.slice(_MAX_LINES)
         lines.append(f"and {rest.height:,} more: {milliseconds(int(rest['dur_ns'].sum()))}")
     return tuple(lines)
+
+
+def _most_frequent(column: str) -> pl.Expr:
+    """The most frequent value; of several the first in order, so that every run says the same."""
+    return pl.col(column).drop_nulls().cast(pl.String).mode().sort().first()
 
 
 def places(facts: Facts, event_ids: pl.Series) -> str:

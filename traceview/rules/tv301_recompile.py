@@ -16,8 +16,8 @@ When it is wrong
 
 Fix
     Run with ``TORCH_LOGS=recompiles`` to see the guard that failed; mark changing sizes dynamic
-    (``mark_dynamic``, ``dynamic=True``) or pad to few sizes. For JAX: ``JAX_LOG_COMPILES=1``, keep shapes and weak
-    types stable.
+    (``mark_dynamic``, ``dynamic=True``) or pad to few sizes. For JAX: ``JAX_LOG_COMPILES=1`` names what is compiled,
+    ``JAX_EXPLAIN_CACHE_MISSES=1`` why; keep shapes and weak types stable, or pad to few sizes.
 
 Scope and sources
     PyTorch 2.1 and later, JAX. pytorch ``torch/_dynamo/utils.py`` (``dynamo_timed`` spans, read in source code
@@ -46,6 +46,12 @@ SEVERITY: Final = Severity.WARNING
 
 _WHAT: Final = ("torch-compile", "eager-fallback", "xla")
 _MOST_REASONS: Final = 3
+
+_FIX_TORCH: Final = "Run with TORCH_LOGS=recompiles, then mark changing sizes dynamic or pad them."
+_FIX_JAX: Final = (
+    "Run with JAX_LOG_COMPILES=1 and JAX_EXPLAIN_CACHE_MISSES=1, then keep shapes, dtypes and weak types stable or pad "
+    "to few sizes."
+)
 
 
 def check(facts: Facts) -> Iterator[Finding]:
@@ -83,9 +89,19 @@ def check(facts: Facts) -> Iterator[Finding]:
         cost_of=CostOf.HOST,
         window=Window.STEPS if steady else Window.TRACE,
         confidence=Confidence.MEASURED,
-        fix="Run with TORCH_LOGS=recompiles (JAX_LOG_COMPILES=1), then mark changing sizes dynamic or pad them.",
+        fix=_fix(facts),
         false_alarm_if="a new batch size or the first evaluation is meant to compile once",
     )
+
+
+def _fix(facts: Facts) -> str:
+    """What to do with the framework that compiled: XLA's own profiler records JAX, Kineto PyTorch."""
+    formats = {run.format for run in facts.timeline.runs}
+    if formats == {"xprof"}:
+        return _FIX_JAX
+    if formats == {"kineto"}:
+        return _FIX_TORCH
+    return f"PyTorch: {_FIX_TORCH} JAX: {_FIX_JAX}"
 
 
 def _reasons(facts: Facts) -> Iterator[str]:

@@ -117,6 +117,6 @@ def check(facts: Facts) -> Iterator[Finding]:
         cost_of=CostOf.HOST if on_host else CostOf.DEVICE,
         window=Window.STEPS,
         confidence=Confidence.INFERRED,
-        fix="Move or convert modules and constant tensors once, outside the loop.",
+        fix="Move or convert weights and constant tensors once, outside the loop.",
         false_alarm_if="weights are offloaded on purpose, or a batch consists of many tensors",
     )
