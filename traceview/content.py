@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import stat
 import sys
 import threading
 from dataclasses import dataclass
@@ -14,10 +15,13 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from traceview import __version__, schema, timeline_file
+from traceview.sidecars import sidecar_of
 
 if TYPE_CHECKING:
     from traceview.formats import Format
     from traceview.sources import Found, Source
+
+_BESIDE = "beside:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,27 +31,43 @@ class Stamp:
     Attributes:
         path: The trace, links resolved.
         files: For each file its name below ``path``, size, times of change (of content and of anything), and number.
+            ``""`` is the trace itself; the name of its sidecar begins with ``"beside:"``.
+        sidecar: What ``traceview.capture`` wrote beside the trace, if it is there.
     """
 
     path: Path
     files: tuple[tuple[str, int, int, int, int, int], ...]
+    sidecar: Path | None = None
 
     @classmethod
     def of(cls, source: Source) -> Stamp:
         """Ask the file system about a trace, or about all files of one that is a folder."""
         root = source.path.resolve()
         paths = sorted(path for path in root.rglob("*") if path.is_file()) if root.is_dir() else [root]
+        named = {path: path.relative_to(root).as_posix() if path != root else "" for path in paths}
+        sidecar = sidecar_of(source.path) if source.path.name else None
+        if sidecar is not None and os.path.lexists(sidecar):
+            named[sidecar] = f"{_BESIDE}{sidecar.name}"
+        else:
+            sidecar = None
         files = []
-        for path in paths:
+        for path, name in named.items():
             try:
                 status = path.stat()
             except OSError:
-                files.append((str(path.relative_to(root)), -1, 0, 0, 0, 0))
+                status = None
+            if status is None or not stat.S_ISREG(status.st_mode):
+                files.append((name, -1, 0, 0, 0, 0))
                 continue
-            name = path.relative_to(root).as_posix() if path != root else ""
             times = (status.st_mtime_ns, status.st_ctime_ns)
             files.append((name, status.st_size, *times, status.st_ino, status.st_dev))
-        return cls(root, tuple(files))
+        return cls(root, tuple(files), sidecar)
+
+    def path_of(self, name: str) -> Path:
+        """Where a file of :attr:`files` lies."""
+        if self.sidecar is not None and name.startswith(_BESIDE):
+            return self.sidecar
+        return self.path / name if name else self.path
 
     @property
     def bytes(self) -> int:
@@ -86,8 +106,10 @@ class Hashing:
         whole = hashlib.sha256()
         try:
             for name, size, *_ in stamp.files:
+                if size < 0:  # A pipe would never end.
+                    return None
                 whole.update(f"{len(name)}:{name}:{size}:".encode())
-                with open(stamp.path / name if name else stamp.path, "rb") as file:
+                with open(stamp.path_of(name), "rb") as file:
                     while block := file.read(1 << 20):
                         if self._stopped:
                             return None

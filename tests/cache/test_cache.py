@@ -412,3 +412,31 @@ def test_entries_say_what_they_are(trace, cache):
     assert (entry.name, entry.files, entry.source_bytes) == ("trace.json.gz", 1, trace.stat().st_size)
     assert (entry.events, entry.bytes) == (load(trace).events.height, entry.path.stat().st_size)
     assert json.loads(json.dumps(entry.seconds)) >= 0
+
+
+def test_what_a_capture_wrote_beside_the_trace_is_part_of_its_content(trace, cache):
+    first = load(trace, cache=cache)
+    assert first.runs[0].capture is None
+    sidecar = trace.with_name(trace.name + ".traceview.json")
+    for version in ("2.8.0", "2.9.0"):
+        document = {
+            "schema": "traceview.capture/1",
+            "session": "0" * 32,
+            "framework": "torch",
+            "versions": {"torch": version},
+        }
+        sidecar.write_text(json.dumps(document))
+        settled(sidecar)
+        for _ in range(2):
+            again = load(trace, cache=cache)
+            assert_same_timeline(again, load(trace))
+            assert again.runs[0].capture is not None
+            assert again.runs[0].capture.versions["torch"] == version
+    sidecar.unlink()
+    assert load(trace, cache=cache).runs[0].capture is None
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_a_pipe_beside_the_trace_holds_nothing_up(trace, cache):
+    os.mkfifo(trace.with_name(trace.name + ".traceview.json"))
+    assert_same_timeline(load(trace, cache=cache), load(trace))
