@@ -141,8 +141,7 @@ def _in_turn(
         if (
             rows.start_ns[call] > rows.start_ns[runs.first[run]]
             or callers[run] not in (-1, call)
-            or None not in (name, ran[run][0])
-            and name != ran[run][0]
+            or (None not in (name, ran[run][0]) and name != ran[run][0])
             or number <= last.get(ran[run], number - 1)
         ):
             return
