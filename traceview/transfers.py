@@ -15,6 +15,7 @@ import polars as pl
 from traceview import intervals
 from traceview.busy import COPY_KINDS
 from traceview.host_calls import innermost, named
+from traceview.host_copies import only_on_host
 from traceview.schema import Column, FrameSchema
 
 if TYPE_CHECKING:
@@ -36,7 +37,11 @@ TRANSFERS: Final = FrameSchema(
         Column("total_bytes", pl.Int64, "B", "bytes of all of them", nullable=True),
         Column("total_ns", pl.Int64, "ns", "sum of their durations"),
         Column(
-            "exposed_ns", pl.Int64, "ns", "time in which one ran and the device did nothing but copy", nullable=True
+            "exposed_ns",
+            pl.Int64,
+            "ns",
+            "time in which one ran and the device did nothing but copy; recorded on the host: no device worked",
+            nullable=True,
         ),
         Column("pageable", pl.Boolean, "", "one side is pageable memory; null: not recorded", nullable=True),
         Column("blocking", pl.UInt32, "", "copies whose call returned only when they were done", nullable=True),
@@ -229,8 +234,11 @@ def _exposed(timeline: Timeline, numbered: pl.DataFrame) -> pl.DataFrame:
     work = timeline.device_work.filter(~pl.col("kind").is_in(list(COPY_KINDS)))
     by_device = work.partition_by("device", as_dict=True)
     parts = []
-    for (device,), own in numbered.filter(pl.col("device").is_not_null()).group_by("device"):
-        other = by_device.get((device,), work.clear())
+    on_host = numbered["id"].is_in(only_on_host(timeline)["id"].implode())
+    # What only the host recorded may be for any device: it is exposed while none of them works.
+    hidden = numbered.with_columns(exposable=pl.col("device").is_not_null() | (on_host & bool(work.height)))
+    for (device,), own in hidden.filter("exposable").group_by("device"):
+        other = work if device is None else by_device.get((device,), work.clear())
         starts = other["start_ns"].to_numpy()
         cover = intervals.merge(starts, starts + other["dur_ns"].to_numpy())
         for (group,), rows in own.group_by("group"):

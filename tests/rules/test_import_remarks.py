@@ -24,7 +24,12 @@ if TYPE_CHECKING:
     from traceview.timeline import Timeline
 
 PACKAGE = Path(traceview.__file__).parent
-SOURCES = [*PACKAGE.rglob("*.py"), *(PACKAGE.parent / "parsers").rglob("*.py")]
+READS_BACK = "timeline_facts.py"
+"""Takes the remarks of a written timeline as they are; each of them was made by one of the others."""
+
+SOURCES = [
+    one for one in (*PACKAGE.rglob("*.py"), *(PACKAGE.parent / "parsers").rglob("*.py")) if one.name != READS_BACK
+]
 
 
 def notes_in(source: Path) -> Iterator[tuple[str, int, list[str]]]:

@@ -18,7 +18,7 @@ _SAYS_LITTLE: Final = re.compile(r"\(anonymous namespace\)::|\b(at::native|at|c1
 _NAMESPACE: Final = re.compile(r"\b[A-Za-z_]\w*::(?=\w)")
 _LITERAL: Final = re.compile(r"(\(\w+\))?-?\d+\w*|true|false")
 ELLIPSIS: Final = "..."
-_IMPLEMENTATION: Final = re.compile(r"\bgpu_kernel_impl\w*<")
+_IMPLEMENTATION: Final = re.compile(r"(?:\bvoid )?\bgpu_kernel_impl\w*<")
 
 _CAST: Final = re.compile(r"\((?:unsigned )?(?:bool|char|short|int|long|long long)\)(?=-?\d)")
 _WRAPPER: Final = re.compile(r"^cutlass::(Kernel2?|device_kernel)$")
@@ -136,7 +136,10 @@ def kernel_names(names: Sequence[str], width: int) -> list[str]:
 
 def _told_apart(names: list[str], width: int) -> dict[str, str]:
     """Names that shorten to the same text, each cut so that the first difference stays."""
-    texts = [_RETURN_TYPE.sub("", _one_style(plain(name[:_LONGEST]))) for name in names]
+    plainly = [_RETURN_TYPE.sub("", _one_style(plain(name[:_LONGEST]))) for name in names]
+    texts = [_unwrapped(_SAYS_LITTLE.sub("", text)) for text in plainly]
+    if len(set(texts)) < len(texts):
+        texts = plainly
     columns = enumerate(zip(*texts, strict=False))
     same = next((at for at, letters in columns if len(set(letters)) > 1), min(map(len, texts)))
     # Begin at the start of the word in which they differ.
