@@ -16,6 +16,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from traceview import sniffing, sources
+from traceview.dashboards.preload import preload
 from traceview.errors import TraceviewError, UsageError
 
 if TYPE_CHECKING:
@@ -193,6 +194,7 @@ class Library:
         return self._jobs[trace_id]
 
     def _start(self, job: Job) -> None:
+        preload()
         self._jobs[job.id] = job
         threading.Thread(target=self._work, args=(job,), name=f"trace-{job.id}", daemon=True).start()
 

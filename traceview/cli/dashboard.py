@@ -155,7 +155,7 @@ def command(host: str, port: int) -> list[str]:
     if ipaddress.ip_address(host).is_loopback:
         # A page of another site whose name was made to mean this machine must not reach the app.
         flags += [f"--server.allowedHosts={name}" for name in dict.fromkeys((*_OWN_NAMES, host))]
-    return [sys.executable, "-m", "streamlit", "run", app, *flags]
+    return [sys.executable, "-m", "traceview.dashboards.server", "run", app, *flags]
 
 
 def _port(text: str) -> int:
