@@ -7,6 +7,7 @@ with its id works as long as the server has it.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import threading
 from collections import OrderedDict
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from traceview import sniffing, sources
 from traceview.dashboards.preload import preload
+from traceview.dashboards.uploads import is_upload
 from traceview.errors import TraceviewError, UsageError
 
 if TYPE_CHECKING:
@@ -109,6 +111,7 @@ class Job:
         share: Part of the files that has been read, 0 to 1.
         opened: The result, once it is ready.
         error: What went wrong, one line each.
+        number: Which one it is of all that were opened, from 0.
     """
 
     id: str
@@ -120,6 +123,7 @@ class Job:
     share: float = 0.0
     opened: Opened | None = None
     error: tuple[str, ...] = ()
+    number: int = 0
     done: threading.Event = field(default_factory=threading.Event)
     leave: threading.Event = field(default_factory=threading.Event)
 
@@ -131,6 +135,7 @@ class Library:
         self._most = most
         self._jobs: OrderedDict[str, Job] = OrderedDict()
         self._lock = threading.RLock()
+        self._opened = itertools.count()
         # Two traces read at once would need twice the memory and come no sooner.
         self._turn = threading.Lock()
 
@@ -150,7 +155,8 @@ class Library:
             job = self._jobs.get(trace_id)
             if job is None or job.state in {State.FAILED, State.LEFT} or _let_go(job):
                 name = title or os.path.basename(os.path.normpath(paths[0]))
-                self._start(Job(trace_id, name, tuple(paths), named=title is not None))
+                number = next(self._opened) if job is None else job.number
+                self._start(Job(trace_id, name, tuple(paths), named=title is not None, number=number))
             return self._touch(trace_id)
 
     def get(self, trace_id: str) -> Job | None:
@@ -163,7 +169,7 @@ class Library:
                 if content_id_or_none(job.paths) != trace_id:
                     del self._jobs[trace_id]
                     return None
-                self._start(Job(job.id, job.title, job.paths, job.named))
+                self._start(Job(job.id, job.title, job.paths, job.named, number=job.number))
             return self._touch(trace_id)
 
     def leave(self, trace_id: str) -> None:
@@ -243,7 +249,8 @@ def _analyse(job: Job) -> None:
 
     job.phase = "Reading"
     progress(0.0)
-    timeline = load(list(job.paths), progress=progress)
+    # An upload is to be gone when its session ends, so nothing of it may stay in the cache.
+    timeline = load(list(job.paths), progress=progress, cache=not any(map(is_upload, job.paths)))
     job.phase = "Accounting for the time"
     progress(1.0)
     found = report(timeline)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import streamlit as st
 
 from traceview.dashboards import charts, ui
 from traceview.dashboards.pages.loading import opened
 from traceview.dashboards.views import waterfall
-from traceview.dashboards.views.findings import TOP, finding_view, ranked
-from traceview.dashboards.views.overview import answer, figures, strip
+from traceview.dashboards.views.findings import TOP, ranked_view
+from traceview.dashboards.views.overview import answer, captured, figures, strip
 from traceview.dashboards.views.stages import import_table, kernels_table, stages_table, xprof_table
 
 if TYPE_CHECKING:
     from traceview.dashboards.library import Opened
+
+_LONG: Final = 180
+"""Characters that still make one line of the head."""
 
 
 def page() -> None:
@@ -47,9 +50,21 @@ def _head(trace: Opened) -> None:
     ui.text(line, kind="small", key="strip")
     for at, limit in enumerate(limits):
         ui.text(f"Limits the trust: {limit}", kind="small", key=f"limit-{at}")
+    _captured(trace)
     shown = figures(trace.report)
     if shown:
         ui.figures(shown)
+
+
+def _captured(trace: Opened) -> None:
+    """The conditions that were written down when the trace was made: one line, or on demand if it is long."""
+    pairs = captured(trace.report)
+    words = "   ·   ".join(f"{name}: {value}" for name, value in pairs)
+    if len(words) > _LONG:
+        with st.expander("Conditions of the capture"):
+            ui.facts(pairs)
+    elif words:
+        ui.text(words, kind="small", key="captured")
 
 
 def _where_a_step_goes(trace: Opened) -> None:
@@ -122,9 +137,11 @@ def _step_names(trace: Opened, cut: waterfall.Cut) -> list[str]:
 
 def _findings(trace: Opened) -> None:
     st.markdown("#### What to do, most to win first")
-    found = [finding_view(one, trace.check.table) for one in ranked(trace.check.findings)]
+    found = [ranked_view(one, trace.report) for one in trace.report.findings or ()]
     if not found:
         st.caption("No rule found anything.")
+    else:
+        st.caption("Ceilings of one fix each. Findings explain the same time more than once: they do not add up.")
     for at, one in enumerate(found[:TOP]):
         ui.finding(one, at)
     if len(found) > TOP:
