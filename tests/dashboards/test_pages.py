@@ -28,8 +28,16 @@ def test_every_page_shows_every_kind_of_trace(show, as_open, name):
     ("name", "headline", "verdict"),
     [
         ("cuda", "math", "**Failed**"),
-        ("nsys", "6 SDPA calls fell back to math: 1.874 ms of device time, 87.8 % of busy time.", "**Failed**"),
-        ("tpu", "8 attention calls of XLA ran unfused: 2.400 ms of device time, 56.6 % of busy time.", "**Failed**"),
+        (
+            "nsys",
+            "6 SDPA calls fell back to math: 1.874 ms of device time on 2 devices together, 87.8 % of busy time.",
+            "**Failed**",
+        ),
+        (
+            "tpu",
+            "8 attention calls of XLA ran unfused: 2.400 ms of device time on 2 devices together, 56.6 % of busy time.",
+            "**Failed**",
+        ),
     ],
 )
 def test_the_first_thing_said_is_the_answer_and_then_what_to_do(show, as_open, name, headline, verdict):
