@@ -109,6 +109,7 @@ class Job:
         state: How far it is.
         phase: What is being done, in words.
         share: Part of the files that has been read, 0 to 1.
+        report: Where the time went, known before what ran is judged; ``None`` until then, and once it is ready.
         opened: The result, once it is ready.
         error: What went wrong, one line each.
         number: Which one it is of all that were opened, from 0.
@@ -121,6 +122,7 @@ class Job:
     state: State = State.WORKING
     phase: str = "Waiting for another trace"
     share: float = 0.0
+    report: Report | None = None
     opened: Opened | None = None
     error: tuple[str, ...] = ()
     number: int = 0
@@ -223,6 +225,7 @@ class Library:
         with self._lock:
             if job.state is State.WORKING:
                 job.state, job.error = state, error
+            job.report = None
             if self._jobs.get(job.id) is job:
                 # Nobody has seen it yet, however many were looked at meanwhile.
                 self._jobs.move_to_end(job.id)
@@ -254,12 +257,13 @@ def _analyse(job: Job) -> None:
     job.phase = "Accounting for the time"
     progress(1.0)
     found = report(timeline)
-    job.phase = "Judging what ran"
-    progress(1.0)
-    judged = check(timeline)
     if not job.named:
         # Only now it is known which files of a folder are traces.
         job.title = os.path.basename(found.trace.files[0])
+    job.report = found
+    job.phase = "Judging what ran"
+    progress(1.0)
+    judged = check(timeline)
     opened = Opened(job.id, job.title, timeline, found, judged)
     job.phase = "Cutting the steps by stage"
     progress(1.0)

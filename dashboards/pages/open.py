@@ -116,7 +116,10 @@ def _samples() -> None:
     except TraceviewError as error:
         st.caption(error.why)
         return
-    for story in featured(found, stories):
+    told = featured(found, stories)
+    if all(sample.authored for story in told for sample in story.samples):
+        st.caption("Authored: written by a program, with chosen times. Real recordings are among all samples.")
+    for story in told:
         _story(story)
     with st.expander(f"All {len(found)} samples", icon=":material/list:"):
         for authored, words in _KINDS.items():
@@ -132,10 +135,10 @@ def _story(story: Story) -> None:
     """A sample, or a pair of them, with what it shows."""
     first = story.samples[0]
     with st.container(border=True, key=f"story-{first.name}", gap="xsmall"):
-        st.markdown(f"**{first.title}** · {first.device}, {FORMATS.get(first.format, first.format)}")
-        st.caption(story.words)
+        st.markdown(f"**{first.title}**")
+        st.caption(f"{first.device}, {FORMATS.get(first.format, first.format)}. {story.words}")
         with st.container(horizontal=True, gap="small"):
-            labels = ("Before", "After") if len(story.samples) > 1 else ("Open",)
+            labels = ("Before", "After") if len(story.samples) > 1 else ("Open the sample",)
             for label, sample in zip(labels, story.samples, strict=True):
                 if st.button(label, key=f"story-{label}-{sample.name}", help=sample.story):
                     _open_sample(sample)

@@ -161,6 +161,19 @@ def test_a_trace_that_is_being_read_shows_how_far_it_is(show, monkeypatch):
     assert "Reading this trace was stopped." in show("overview", job.id).words
 
 
+def test_where_the_time_went_is_shown_while_what_ran_is_judged(show, opened, monkeypatch):
+    monkeypatch.setattr(state, "WAIT_S", 0.0)
+    trace = opened("cuda")
+    job = Job(trace.id, trace.title, ("x",), phase="Judging what ran", share=1.0, report=trace.report)
+    monkeypatch.setattr(state.library(), "get", lambda trace_id: job)
+    shown = show("overview", job.id)
+    assert any(text.startswith("A step takes 10.22 ms") for text in shown.texts)
+    assert any(text.startswith("At most ") for text in shown.texts)
+    assert "**Failed**" not in shown.words
+    assert [one.label for one in shown.test.button] == ["Stop reading"]
+    assert "A step takes" not in show("dispatch", job.id).words
+
+
 def test_a_defect_of_a_page_is_one_line(show, as_open, monkeypatch):
     from traceview.dashboards.pages import gaps
 
