@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 import streamlit as st
 
-from traceview.dashboards.views.table import NUMBERS, Show, cell
+from traceview.dashboards.views.table import Show, cell
 from traceview.render.names import plain
 from traceview.render.palette import FAILED
 
@@ -129,14 +129,16 @@ def table(
     for name, how in shown.shows.items():
         if how is Show.MEDIUM or how is Show.LONG:
             columns[name] = st.column_config.TextColumn(width="medium" if how is Show.MEDIUM else "large")
-        else:
-            columns[name] = st.column_config.NumberColumn()
     rows = shown.frame.height
     # Numbers stay numbers, so that columns sort and align; the words for them go along as a style.
     plain_frame = shown.frame.with_columns(
         pl.col(name) * 100 for name, how in shown.shows.items() if how is Show.SHARE
     ).to_pandas()
-    words: dict[str, Any] = {name: partial(cell, how) for name, how in shown.shows.items() if how in NUMBERS}
+    words: dict[str, Any] = {
+        name: partial(cell, shown.shows.get(name, Show.NUMBER))
+        for name, kind in shown.frame.schema.items()
+        if kind.is_numeric()
+    }
     frame = plain_frame.style.format(words)
     options: dict[str, Any] = {
         "hide_index": True,
