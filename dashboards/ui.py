@@ -30,9 +30,9 @@ STYLE: Final = f"""<style>
 [class*="st-key-passed"], [class*="st-key-unsure"], [class*="st-key-answered"] {{
   border-left: 0.35rem solid #9AA0A6; padding-left: 0.9rem;
 }}
-[class*="st-key-story"] {{ padding: 0.6rem 0.9rem; }}
-[class*="st-key-story"] button {{ min-height: 1.8rem; padding: 0 0.6rem; }}
-[class*="st-key-story"] [data-testid="stHorizontalBlock"] {{ gap: 0.5rem; }}
+[class*="st-key-card-"] {{ padding: 0.6rem 0.9rem; }}
+[class*="st-key-card-"] button {{ min-height: 1.8rem; padding: 0 0.6rem; }}
+[class*="st-key-card-"] [data-testid="stHorizontalBlock"] {{ gap: 0.5rem; }}
 [data-testid="stFileUploaderDropzone"] {{ min-height: 6.5rem; align-items: center; }}
 [data-testid="stHeaderActionElements"] {{ display: none; }}
 [data-testid="stMetricValue"] {{ font-size: 1.35rem; }}
