@@ -233,6 +233,7 @@ def _analyse(job: Job) -> None:
     from traceview.gate import check
     from traceview.loading import load
     from traceview.report import report
+    from traceview.rules.base import Facts
 
     def progress(share: float) -> None:
         job.share = share
@@ -244,10 +245,11 @@ def _analyse(job: Job) -> None:
     timeline = load(list(job.paths), progress=progress)
     job.phase = "Accounting for the time"
     progress(1.0)
-    found = report(timeline)
+    facts = Facts.of(timeline)
+    found = report(timeline, facts=facts)
     job.phase = "Judging what ran"
     progress(1.0)
-    judged = check(timeline)
+    judged = check(timeline, facts=facts)
     if not job.named:
         # Only now it is known which files of a folder are traces.
         job.title = os.path.basename(found.trace.files[0])

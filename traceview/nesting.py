@@ -192,6 +192,8 @@ def nearest_marked(parent: NDArray[np.int32], marked: NDArray[np.bool_]) -> NDAr
         parent: As :func:`parents` returns it.
         marked: Which events count.
     """
+    if not marked.any():
+        return np.full(len(parent), NO_PARENT, np.int32)
     target = parent.astype(np.int32)
     # Parents come before their children, so all before a stretch is settled when the stretch is looked at.
     ordered = True

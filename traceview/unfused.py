@@ -58,8 +58,7 @@ def find_chains(
     Returns:
         Calls and members, as :class:`traceview.attention.AttentionCalls` has them.
     """
-    ops = timeline.events.select(op_id="id", op=pl.col("name").cast(pl.String), op_inputs="inputs", op_ns="dur_ns")
-    on_device = _device_sequence(work, ops)
+    on_device = _device_sequence(timeline, work)
     on_host = _host_sequence(timeline, under_attention)
     calls, members = [], []
     offset = 0
@@ -94,11 +93,12 @@ _NO_CALLS: Final = pl.DataFrame(schema=_CALL_COLUMNS)
 _NO_MEMBERS: Final = pl.DataFrame(schema={"id": pl.UInt32, "call": pl.UInt32})
 
 
-def _device_sequence(work: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
+def _device_sequence(timeline: Timeline, work: pl.DataFrame) -> pl.DataFrame:
     """Device work per stream in order of time, each row classed."""
-    rows = work.join(ops, on="op_id", how="left", maintain_order="left").sort(
-        "process", "device", "stream", "start_ns", nulls_last=True
-    )
+    events = timeline.events
+    rows = work.with_columns(
+        op=events["name"].gather(work["op_id"]).cast(pl.String), op_inputs=events["inputs"].gather(work["op_id"])
+    ).sort("process", "device", "stream", "start_ns", nulls_last=True)
     family, op = pl.col("family"), pl.col("op").fill_null("")
     classes = (
         pl.when(pl.col("kind").is_in(["memcpy", "memset"])).then(_SKIP)

@@ -73,7 +73,7 @@ def kernel_lines(work: pl.DataFrame) -> tuple[str, ...]:
     """One line per kernel name and op, longest first: count, time, op, and recorded dims where there is one set."""
     groups = (
         work.group_by("name", "op")
-        .agg(pl.len().alias("count"), pl.col("dur_ns").sum(), pl.col("dims").mode().first(), pl.col("dtypes").first())
+        .agg(pl.len().alias("count"), pl.col("dur_ns").sum(), pl.col("dims").mode().sort(nulls_last=True).first())
         .sort(["dur_ns", "name", "op"], descending=[True, False, False])
     )
     lines = []
