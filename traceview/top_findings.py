@@ -140,7 +140,7 @@ def _answers(code: str) -> tuple[Answer, ...]:
 
 def _whole(facts: Facts) -> _Time:
     """The whole recording: devices from first to last work, processes from first to last row."""
-    events = facts.timeline.events
+    events = facts.timeline.events.select("thread", "kind", "process", "start_ns", "dur_ns")
     rows = events.filter(pl.col("thread").is_not_null() & pl.col("kind").is_in(list(_HOST_ROWS)))
     spans = rows.group_by("process").agg(
         start=pl.col("start_ns").min(), end=(pl.col("start_ns") + pl.col("dur_ns")).max()
