@@ -244,6 +244,7 @@ def _analyse(job: Job) -> None:
     from traceview.gate import check
     from traceview.loading import load
     from traceview.report import report
+    from traceview.rules.base import Facts
 
     def progress(share: float) -> None:
         job.share = share
@@ -256,14 +257,15 @@ def _analyse(job: Job) -> None:
     timeline = load(list(job.paths), progress=progress, cache=not any(map(is_upload, job.paths)))
     job.phase = "Accounting for the time"
     progress(1.0)
-    found = report(timeline)
+    facts = Facts.of(timeline)
+    found = report(timeline, facts=facts)
     if not job.named:
         # Only now it is known which files of a folder are traces.
         job.title = os.path.basename(found.trace.files[0])
     job.report = found
     job.phase = "Judging what ran"
     progress(1.0)
-    judged = check(timeline)
+    judged = check(timeline, facts=facts)
     opened = Opened(job.id, job.title, timeline, found, judged)
     job.phase = "Cutting the steps by stage"
     progress(1.0)

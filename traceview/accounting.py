@@ -227,9 +227,9 @@ def process_times(timeline: Timeline, steps: pl.DataFrame) -> tuple[ProcessTime,
         timeline: With launches linked.
         steps: Frame of :data:`traceview.steps.STEPS`; those that count.
     """
-    events = timeline.events
+    events = timeline.events.select("id", "kind", "name", "process", "thread", "device", "start_ns", "dur_ns")
     process_of = process_of_devices(timeline)
-    names = events.filter(pl.col("kind") == "annotation")["name"].unique()
+    names = events.select("kind", "name").filter(pl.col("kind") == "annotation")["name"].unique()
     read = [read_range_name(name) for name in names.cast(pl.String).to_list()]
     loading = names.filter(pl.Series([one.stage == "data_loading" for one in read], dtype=pl.Boolean))
     stages = names.filter(pl.Series([one.kind is RangeKind.STAGE for one in read], dtype=pl.Boolean))
@@ -239,7 +239,11 @@ def process_times(timeline: Timeline, steps: pl.DataFrame) -> tuple[ProcessTime,
     found = []
     for (process,), own in steps.group_by("process", maintain_order=True):
         on_device = events.filter(pl.col("device").is_in([d for d, of in process_of.items() if of == process]))
-        on_host = events.filter(pl.col("thread").is_not_null() & pl.col("process").eq_missing(process))
+        on_host = events.filter(
+            pl.col("thread").is_not_null()
+            & pl.col("process").eq_missing(process)
+            & (pl.col("kind").is_in(["api", "sync", "annotation", "op"]) | pl.col("id").is_in(copies.implode()))
+        )
         layers = (
             on_device.filter(pl.col("kind").is_in(["kernel", "xla_op", "graph"])),
             pl.concat(

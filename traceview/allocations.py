@@ -70,13 +70,12 @@ def _reserved_changes(timeline: Timeline) -> pl.DataFrame:
     empty = {"id": pl.UInt32, "process": pl.UInt32, "step": pl.Int32, "what": pl.String, "ns": pl.Int64}
     if _RESERVED not in timeline.details or timeline.details[_RESERVED].schema["value"] != pl.Int64:
         return pl.DataFrame(schema={**empty, "bytes": pl.Int64})
-    rows = timeline.details[_RESERVED].join(
-        timeline.events.select("id", "process", "step", "start_ns"), on="id", how="inner"
-    )
+    rows = timeline.details[_RESERVED]
+    rows = rows.with_columns(timeline.events[name].gather(rows["id"]) for name in ("process", "step", "start_ns"))
     for key in ("Device Type", "Device Id"):
         if key in timeline.details:
             other = timeline.details[key].select("id", pl.col("value").cast(pl.String).alias(key))
-            rows = rows.join(other, on="id", how="left")
+            rows = rows.join(other, on="id", how="left", maintain_order="left")
         else:
             rows = rows.with_columns(pl.lit(None, pl.String).alias(key))
     by = ["process", "Device Type", "Device Id"]

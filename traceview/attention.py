@@ -210,16 +210,8 @@ def _calls_by_op(timeline: Timeline, roots: _Roots, work: pl.DataFrame) -> Atten
         softmax=(pl.col("family") == "softmax").any(),
         opaque=(pl.col("attribution") == Attribution.OPAQUE.value).any(),
     )
-    calls = (
-        table.join(kernels, on="root", how="left")
-        .join(seen, on="root", how="left")
-        .join(
-            timeline.events.select("id", "dur_ns", "inputs", "stage").cast({"id": pl.Int64}),
-            left_on="root",
-            right_on="id",
-            how="left",
-        )
-    )
+    calls = table.join(kernels, on="root", how="left").join(seen, on="root", how="left")
+    calls = calls.with_columns(timeline.events[name].gather(calls["root"]) for name in ("dur_ns", "inputs", "stage"))
     by_hand = pl.col("products").fill_null(value=False) & pl.col("softmax").fill_null(value=False)
     # The op that only the math path calls outweighs any kernel; a kernel outweighs the name of the wrapper around it.
     implementation = (
@@ -285,9 +277,8 @@ def _calls_by_kernel(timeline: Timeline, work: pl.DataFrame) -> AttentionCalls:
     placed = pl.concat([before.filter(pl.col("owner").is_not_null()), after])
     homeless = placed.filter(pl.col("owner").is_null()).drop("owner")
     standing = pl.concat([main, homeless.select(main.columns)]).sort("start_ns")
-    op_names = timeline.events.select(op_id="id", op=pl.col("name").cast(pl.String))
     calls = (
-        standing.join(op_names, on="op_id", how="left", maintain_order="left")
+        standing.with_columns(op=timeline.events["name"].gather(standing["op_id"]).cast(pl.String))
         .join(xla_attention.framework_paths(timeline, standing["id"]), on="id", how="left", maintain_order="left")
         .select(
             event_id="id",

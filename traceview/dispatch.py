@@ -282,13 +282,15 @@ def _observed(facts: dict[str, Any], kernel: str | None) -> Reason:
 
 def _other_rows(timeline: Timeline, work: pl.DataFrame, busy_ns: int) -> list[Dispatch]:
     replays = launches.graph_launch_ids(timeline.events)
-    ops = timeline.events.select(op_id="id", op=pl.col("name").cast(pl.String), inputs="inputs")
-    described = work.join(ops, on="op_id", how="left").with_columns(
+    events = timeline.events
+    described = work.with_columns(
+        op=events["name"].gather(work["op_id"]).cast(pl.String),
+        inputs=events["inputs"].gather(work["op_id"]),
         attribution=pl.when(pl.col("launch_id").is_in(replays.implode()))
         .then(pl.lit(Attribution.OPAQUE.value))
         .when(pl.col("op_id").is_not_null())
         .then(pl.lit(Attribution.ATTRIBUTED.value))
-        .otherwise(pl.lit(Attribution.KERNEL_ONLY.value))
+        .otherwise(pl.lit(Attribution.KERNEL_ONLY.value)),
     )
     signatures = _signatures(timeline)
     key = ["op", "family", "implementation", "provider", "stage", "inputs", "attribution"]

@@ -65,9 +65,9 @@ def decided_pieces(
     own: pl.DataFrame,
     which: NDArray[np.int64],
     *,
-    charge_host_work: bool,
-) -> Pieces:
-    """The pieces of idle stretches, each with its cause.
+    charge_host_work: Sequence[bool],
+) -> list[Pieces]:
+    """The pieces of idle stretches, each with its cause; once for each way to charge waits.
 
     Args:
         host: What the host did.
@@ -75,7 +75,7 @@ def decided_pieces(
         known: The work of each device.
         own: The stretches, device by device.
         which: Place of the work of each among the known.
-        charge_host_work: As for :func:`causes`.
+        charge_host_work: As for :func:`traceview.gaps.causes`; the cut is the same and is made once.
     """
     gap_starts, gap_ends = own["start_ns"].to_numpy(), own["end_ns"].to_numpy()
     coming = coming_work(known, which, gap_ends)
@@ -121,12 +121,12 @@ def decided_pieces(
     before = _host_causes(host, before, coming.thread, coming.launch_id)
     hosted = put_down_to_copies(host, joined([before, after]), coming.thread, gap_ends)
     pieces = joined([decided, hosted])
-    if known[0].device is not None:
-        past = waited(blocking, gap_starts, coming.launched_ns, coming.thread)
-        culprit = np.where(past.wait_id >= 0, host.culprit[np.maximum(past.wait_id, 0)], -1)
-        charged = [Cause.LAUNCH, Cause.HOST_WORK] if charge_host_work else [Cause.LAUNCH]
-        pieces = _charge_waits(pieces, past.ns, culprit, [_CODE[cause] for cause in charged])
-    return pieces
+    if known[0].device is None:
+        return [pieces for _ in charge_host_work]
+    past = waited(blocking, gap_starts, coming.launched_ns, coming.thread)
+    culprit = np.where(past.wait_id >= 0, host.culprit[np.maximum(past.wait_id, 0)], -1)
+    ways = [[Cause.LAUNCH, Cause.HOST_WORK] if one else [Cause.LAUNCH] for one in charge_host_work]
+    return [_charge_waits(pieces, past.ns, culprit, [_CODE[cause] for cause in way]) for way in ways]
 
 
 def _host_causes(host: HostTime, pieces: Pieces, threads: NDArray[np.int64], launch_id: NDArray[np.int64]) -> Pieces:
@@ -202,6 +202,7 @@ def _charge_waits(
     taken_before = done - lengths[launching] - before_row
     take = np.clip(budget[row] - taken_before, 0, lengths[launching])
     rest = pieces.where(launching)
+    pieces = pieces.copy()
     pieces.ends[launching] = pieces.starts[launching] + take
     pieces.cause[launching] = _CODE[Cause.SYNC]
     pieces.culprit[launching] = wait_id[row]

@@ -68,6 +68,10 @@ class Pieces:
         """Some of the pieces, as a copy."""
         return Pieces(*(getattr(self, name)[chosen] for name in Pieces.__slots__))
 
+    def copy(self) -> Pieces:
+        """The same pieces, to be changed apart from these."""
+        return Pieces(*(getattr(self, name).copy() for name in Pieces.__slots__))
+
     def cut(self, cover: IntervalSet) -> tuple[Pieces, NDArray[np.int64]]:
         """The same pieces cut at a cover, and the cover's interval that each lies in (-1: none)."""
         which, label, starts, ends = intervals.tiled(self.starts, self.ends, cover)

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     import polars as pl
 
     from traceview.idle_work import Work
-    from traceview.launching_threads import HostTime
     from traceview.report_parts import ImportSummary, TraceInfo
     from traceview.steps import StepTable
     from traceview.timeline import Timeline
@@ -80,7 +79,7 @@ def gap_report(
     known: Sequence[Work] | None = None,
     *,
     steps: StepTable | None = None,
-    host: HostTime | None = None,
+    pieces: pl.DataFrame | None = None,
 ) -> GapReport:
     """Why the devices of a trace stood idle.
 
@@ -88,10 +87,11 @@ def gap_report(
         timeline: As :func:`traceview.load` returns it.
         known: Its :func:`traceview.gaps.works`, if they are at hand.
         steps: Its :func:`traceview.steps.find_steps`, if they are at hand.
-        host: What the host did in its idle time, if that is at hand.
+        pieces: The :func:`traceview.gaps.causes` of all its idle time, if they are at hand.
     """
     works = tuple(gaps.works(timeline) if known is None else known)
-    pieces = gaps.causes(timeline, gaps.idle(timeline, works), works, host=host)
+    if pieces is None:
+        pieces = gaps.causes(timeline, gaps.idle(timeline, works), works)
     found = gaps.gaps(timeline, pieces, works).sort(
         "recoverable_ns", "dur_ns", "start_ns", descending=[True, True, False]
     )

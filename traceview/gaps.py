@@ -128,6 +128,35 @@ def causes(
         charge_host_work: Charge work of the host after a wait to the wait, too, as far as the host had waited: without
             the wait it would have been done while the device was busy. Else only launching is charged.
     """
+    return _causes(timeline, stretches, known, host, [charge_host_work])[0]
+
+
+def both_causes(
+    timeline: Timeline,
+    stretches: pl.DataFrame,
+    known: Sequence[Work] | None = None,
+    *,
+    host: HostTime | None = None,
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The :func:`causes` in both ways to charge waits, without and with host work, for the price of one.
+
+    Args:
+        timeline: With launches linked.
+        stretches: As for :func:`causes`.
+        known: The :func:`works` of the timeline, if they are at hand.
+        host: What the host did in these stretches, if that is at hand.
+    """
+    apart, charged = _causes(timeline, stretches, known, host, [False, True])
+    return apart, charged
+
+
+def _causes(
+    timeline: Timeline,
+    stretches: pl.DataFrame,
+    known: Sequence[Work] | None,
+    host: HostTime | None,
+    charge_host_work: Sequence[bool],
+) -> list[pl.DataFrame]:
     known = works(timeline) if known is None else known
     if host is None:
         host = HostTime(timeline, (stretches["start_ns"].to_numpy(), stretches["end_ns"].to_numpy()))
@@ -137,10 +166,10 @@ def causes(
     rows = np.argsort(which, kind="stable")
     rows = rows[which[rows] >= 0]
     if not len(rows):
-        return GAP_PIECES.empty()
+        return [GAP_PIECES.empty() for _ in charge_host_work]
     own, which = numbered[rows], which[rows]
-    pieces = decided_pieces(host, waits(timeline), known, own, which, charge_host_work=charge_host_work)
-    return _frame(run_together(pieces), own).sort("interval", "start_ns")
+    ways = decided_pieces(host, waits(timeline), known, own, which, charge_host_work=charge_host_work)
+    return [_frame(run_together(pieces), own).sort("interval", "start_ns") for pieces in ways]
 
 
 def _work_of(devices: pl.Series, known: Sequence[Work]) -> NDArray[np.int64]:

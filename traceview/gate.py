@@ -28,7 +28,6 @@ from traceview.expectations.vocabulary import spelled_out
 from traceview.findings import Finding, Severity
 from traceview.quantities import percent
 from traceview.rules.base import Facts
-from traceview.rules.catalogue import all_findings
 from traceview.sdpa import version_conflicts
 from traceview.stages import Staging, assign_stages, has_marks
 
@@ -91,6 +90,7 @@ def check(
     context: Context | None = None,
     today: date | None = None,
     stages: Sequence[StagePattern] = (),
+    facts: Facts | None = None,
 ) -> CheckResult:
     """Judge a linked timeline.
 
@@ -102,14 +102,17 @@ def check(
         today: The day on which accepted ones are still or no longer accepted; if not given, none has expired.
         stages: Stages of the user, before those of ``expectations``. Work is split by stage if any are given, if an
             expectation asks for one, or if the trace has explicit marks.
+        facts: What was worked out of the timeline already, see :meth:`traceview.rules.base.Facts.of`. It is of no use
+            where stages or versions make another answer.
     """
     stated = expectations.context if expectations else Context()
     context = merge_context(stated, context or Context())
     staging = _stage(timeline, expectations, stages)
     timeline = staging.timeline if staging else timeline
-    table = dispatch_table(timeline, torch=context.torch, cudnn=context.cudnn)
-    facts = Facts(timeline, table)
-    found = _by_severity(all_findings(facts))
+    if facts is None or facts.timeline is not timeline or context.torch or context.cudnn:
+        facts = Facts(timeline, dispatch_table(timeline, torch=context.torch, cudnn=context.cudnn))
+    table = facts.table
+    found = _by_severity(facts.findings)
     accepts = (*(expectations.accepts if expectations else ()), *baseline)
     accepted_findings = accept_findings(found, accepts, today)
     counting = [one for one, known in zip(found, accepted_findings.accepted, strict=True) if not known]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import polars as pl
@@ -13,15 +13,28 @@ if TYPE_CHECKING:
     from traceview.timeline import Timeline
 
 
+_FEW: Final = 0.02
+"""Up to this part of all events are climbed from one by one."""
+
+
 def innermost(timeline: Timeline, event_ids: pl.Series, roots: pl.Series) -> pl.Series:
     """For each host event id (null: none) the innermost of ``roots`` that is it or encloses it; null if none does."""
-    parent = timeline.events["parent_id"].cast(pl.Int64).fill_null(nesting.NO_PARENT).to_numpy()
-    if not len(parent) or not len(event_ids):
-        return pl.Series("root", [None] * len(event_ids), dtype=pl.UInt32)
+    if not len(roots) or not len(event_ids):
+        return pl.Series("root", [None], dtype=pl.UInt32).new_from_index(0, len(event_ids))
+    parent = timeline.events["parent_id"].cast(pl.Int32).fill_null(nesting.NO_PARENT).to_numpy()
     marked = np.zeros(len(parent), bool)
     marked[roots.to_numpy()] = True
-    around = nesting.nearest_marked(parent, marked)[event_ids.fill_null(0).to_numpy()]
-    found = np.where(event_ids.is_not_null().to_numpy(), around, nesting.NO_PARENT)
+    found = event_ids.cast(pl.Int32).fill_null(nesting.NO_PARENT).to_numpy().copy()
+    if len(found) < _FEW * len(parent):
+        # For few events it is cheaper to climb from each than to look at all of them.
+        climbing = np.flatnonzero(found >= 0)
+        while len(climbing):
+            climbing = climbing[~marked[found[climbing]]]
+            found[climbing] = parent[found[climbing]]
+            climbing = climbing[found[climbing] >= 0]
+    else:
+        around = nesting.nearest_marked(parent, marked)
+        found = np.where(found >= 0, around[found], nesting.NO_PARENT)
     return pl.Series("root", found).replace(nesting.NO_PARENT, None).cast(pl.UInt32)
 
 
@@ -37,10 +50,12 @@ def host_union_ns(events: pl.DataFrame) -> int:
 def named(timeline: Timeline, kinds: tuple[str, ...], pattern: str) -> pl.DataFrame:
     """Host events of some kinds whose name matches, with ``name`` as text."""
     # Filtered before names become text: a trace has millions of events and thousands of names.
-    events = timeline.events.filter(pl.col("thread").is_not_null() & pl.col("kind").is_in(list(kinds)))
-    wanted = events["name"].unique()
+    wanted = timeline.host_names(kinds)
     wanted = wanted.filter(wanted.cast(pl.String).str.contains(pattern).fill_null(value=False))
-    return events.filter(pl.col("name").is_in(wanted.implode())).with_columns(pl.col("name").cast(pl.String))
+    events = timeline.events if len(wanted) else timeline.events.clear()
+    return events.filter(
+        pl.col("thread").is_not_null() & pl.col("kind").is_in(list(kinds)) & pl.col("name").is_in(wanted.implode())
+    ).with_columns(pl.col("name").cast(pl.String))
 
 
 def outermost(timeline: Timeline, events: pl.DataFrame) -> pl.DataFrame:

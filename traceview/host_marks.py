@@ -129,22 +129,29 @@ def _own_causes(timeline: Timeline) -> tuple[NDArray[np.uint8], NDArray[np.bool_
     duration = events["dur_ns"].to_numpy()
     codes = events["name"].to_physical().to_numpy()
     for kind in schema.HOST_KINDS:
-        of_kind = np.flatnonzero((kinds == schema.KINDS.index(kind)) & (hosted | (kind == "overhead")))
-        if not len(of_kind):
+        # Names first: most kinds have none that matters, and then their events need not be looked at.
+        distinct = (
+            events.select("kind", "name").filter(pl.col("kind") == kind)["name"].unique()
+            if kind == "overhead"
+            else timeline.host_names((kind,))
+        )
+        if not len(distinct):
             continue
-        distinct = events["name"].gather(pl.Series(of_kind)).unique()
         numbers, texts = distinct.to_physical().to_numpy(), distinct.cast(pl.String)
         table = np.full(int(numbers.max(initial=0)) + 1, NO_CAUSE, np.uint8)
         least = np.zeros(len(table), np.int64)
         for row in reversed([row for row in HOST_NAMES if kind in row.kinds]):
             matching = numbers[texts.str.contains(row.pattern).to_numpy()]
             table[matching], least[matching] = CODES[row.cause], row.least_ns
+        reading = np.zeros(len(table), np.bool_)
+        if kind == "op":
+            reading[numbers[texts.str.contains(READS).to_numpy()]] = True
+        if (table == NO_CAUSE).all() and not reading.any():
+            continue
+        of_kind = np.flatnonzero((kinds == schema.KINDS.index(kind)) & (hosted | (kind == "overhead")))
         names = codes[of_kind]
         cause[of_kind] = np.where(duration[of_kind] >= least[names], table[names], NO_CAUSE)
-        if kind == "op":
-            reading = np.zeros(len(table), np.bool_)
-            reading[numbers[texts.str.contains(READS).to_numpy()]] = True
-            reads[of_kind] = reading[names]
+        reads[of_kind] = reading[names]
     for direction, copy in ((TO_HOST, Cause.COPY_TO_HOST), (TO_DEVICE, Cause.COPY_TO_DEVICE)):
         calls = blocking_copies(timeline, direction).to_numpy()
         cause[calls[duration[calls] >= _COPY_NS]] = CODES[copy]

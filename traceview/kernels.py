@@ -139,6 +139,39 @@ def identify(names: pl.Series) -> pl.DataFrame:
         A :data:`KERNEL_NAMES` frame, one row per distinct name, in no promised order.
     """
     distinct = names.drop_nulls().unique().cast(pl.String).alias("name")
+    return _RECENT.identified(distinct)
+
+
+class _Recent:
+    """Names that were looked at a moment ago: the loader and several analyses ask for those of the same trace."""
+
+    def __init__(self) -> None:
+        self._known: pl.DataFrame | None = None
+
+    def identified(self, distinct: pl.Series) -> pl.DataFrame:
+        """Facts of distinct names."""
+        known = self._known  # Once: another thread may put another frame in its place at any time.
+        asked = distinct.to_frame()
+        if known is None:
+            found = _identified(distinct)
+        else:
+            new = asked.join(known, on="name", how="anti")["name"]
+            old = known.join(asked, on="name", how="semi")
+            if not len(new):
+                return old
+            found = pl.concat([old, _identified(new)])
+        if found["name"].str.len_bytes().sum() <= _MOST_KEPT:
+            self._known = found
+        return found
+
+
+_MOST_KEPT: Final = 4 << 20
+"""Bytes of names that are kept from one question to the next."""
+
+_RECENT: Final = _Recent()
+
+
+def _identified(distinct: pl.Series) -> pl.DataFrame:
     frame = pl.DataFrame([distinct, normalise(distinct.str.slice(0, _LONGEST)).alias("text")])
     frame = frame.with_columns(_first_match(frame["text"]))
     frame = frame.join(_facts(), on="row", how="left", nulls_equal=False)

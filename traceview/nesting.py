@@ -192,6 +192,8 @@ def nearest_marked(parent: NDArray[np.int32], marked: NDArray[np.bool_]) -> NDAr
         parent: As :func:`parents` returns it.
         marked: Which events count.
     """
+    if not marked.any():
+        return np.full(len(parent), NO_PARENT, np.int32)
     target = parent.astype(np.int32)
     # Parents come before their children, so all before a stretch is settled when the stretch is looked at.
     ordered = True
@@ -205,11 +207,11 @@ def nearest_marked(parent: NDArray[np.int32], marked: NDArray[np.bool_]) -> NDAr
         moving = np.flatnonzero(~marked[begin : begin + width] & (stretch >= 0))
         while len(moving):
             at = stretch[moving]
-            settled = marked[at]
-            settled |= at < begin
-            ahead = target[at[at < begin]]
-            stretch[moving[at < begin]] = ahead
-            moving, at = moving[~settled], at[~settled]
+            before = at < begin
+            if before.any():
+                stretch[moving[before]] = target[at[before]]
+            going = ~(marked[at] | before)
+            moving, at = moving[going], at[going]
             stretch[moving] = target[at]
             moving = moving[stretch[moving] >= 0]
     return target

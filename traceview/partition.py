@@ -128,7 +128,7 @@ def _of_lane(
         rows = work.filter(pl.col("kind").is_in(list(kinds)))
         starts = rows["start_ns"].to_numpy()
         pieces = intervals.exclusive(starts, starts + rows["dur_ns"].to_numpy())
-        codes = np.array([nobody if path is None else number[path] for path in rows["stage"].to_list()], np.intp)
+        codes = rows["stage"].replace_strict(number, default=nobody, return_dtype=pl.Int64).to_numpy()
         _add(idle if at == _WAITS else busy, pieces, codes, windows, taken)
         taken = intervals.merge(*(np.concatenate(pair) for pair in zip(taken, pieces, strict=True)))
     left = intervals.subtract(intervals.merge(*windows), taken)

@@ -14,9 +14,7 @@ import polars as pl
 
 from traceview.busy import DeviceBusy, busy
 from traceview.collective_skew import CollectiveSkew, skew_notes
-from traceview.dispatch import dispatch_table
 from traceview.gap_report import GapReport, gap_report
-from traceview.idle_split import IdleSplit
 from traceview.recompile_report import RecompileReport, recompile_report
 from traceview.report_parts import (
     Device,
@@ -285,13 +283,20 @@ def _with_new_time(rows: pl.DataFrame, by: list[str]) -> pl.Series:
     return ordered.select("row", new=new).sort("row")["new"]
 
 
-def report(timeline: Timeline, *, launched_only: bool = False, given: Sequence[StagePattern] = ()) -> Report:
+def report(
+    timeline: Timeline,
+    *,
+    launched_only: bool = False,
+    given: Sequence[StagePattern] = (),
+    facts: Facts | None = None,
+) -> Report:
     """Where the time went: devices, steps, stages, kernels.
 
     Args:
         timeline: With launches linked.
         launched_only: Leave device work without a launch in the file out of the busy times and kernels.
         given: Stages of the user.
+        facts: What was worked out of the timeline, or is to be, if somebody else wants to know it too.
     """
     work = timeline.device_work
     notes: list[PartNote] = []
@@ -304,10 +309,8 @@ def report(timeline: Timeline, *, launched_only: bool = False, given: Sequence[S
     elif kernels is None:
         notes.append(PartNote("kernels", "No device work has a launch in the file, so none is left."))
     notes += _launch_notes(devices, launched_only=launched_only)
-    facts = Facts(timeline, dispatch_table(timeline))
-    works = facts.works
-    split = IdleSplit(timeline, works)
-    time = step_timeline(timeline, steps=facts.steps, split_idle=split)
+    facts = Facts.of(timeline) if facts is None or facts.timeline is not timeline else facts
+    time = step_timeline(timeline, steps=facts.steps, split_idle=facts.idle_split)
     stages = stage_table(timeline, given, steps=time.table)
     marked = time.table.source is not StepSource.WHOLE
     notes += stage_notes(stages)
@@ -327,7 +330,7 @@ def report(timeline: Timeline, *, launched_only: bool = False, given: Sequence[S
         notes=tuple(notes),
         time=time,
         stages=stages,
-        gaps=gap_report(timeline, works, steps=facts.steps, host=split.host),
+        gaps=gap_report(timeline, facts.works, steps=facts.steps, pieces=facts.gap_pieces),
         recompiles=recompile_report(timeline, known=facts.recompiles, steps=facts.steps),
         transfers=transfer_report(timeline, facts.steps),
         xprof=xprof,

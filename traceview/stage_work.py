@@ -47,8 +47,8 @@ class StageWork:
 
     def launches(self, path: str) -> int:
         """How many host calls launched them."""
-        called = np.unique(self._launch[self._of(path)])
-        return int((called >= 0).sum())
+        called = self._launch[self._of(path)]
+        return pl.Series(called[called >= 0]).n_unique()
 
     def union_ns(self, path: str) -> int:
         """Time in which any of it runs, summed over devices, ns."""

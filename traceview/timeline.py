@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from traceview import schema
 from traceview.capture_info import CaptureInfo, read_document
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from pathlib import Path
 
 
@@ -155,7 +156,7 @@ class RunInfo:
         return None if content is None else read_document(content).info
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Timeline:
     """One trace, or several ranks of one run, as frames.
 
@@ -196,10 +197,27 @@ class Timeline:
             text = frame.schema.get("value") == pl.Categorical
             (schema.TEXT_DETAIL if text else schema.INT_DETAIL).validate(frame)
 
-    @property
+    @cached_property
     def device_work(self) -> pl.DataFrame:
         """The rows that keep a device busy: device set, kind in :data:`traceview.schema.BUSY_KINDS`."""
         return self.events.filter(pl.col("device").is_not_null() & pl.col("kind").is_in(list(schema.BUSY_KINDS)))
+
+    @cached_property
+    def _host_names(self) -> pl.DataFrame:
+        """The distinct ``kind`` and ``name`` of the events of host threads."""
+        return (
+            self.events.select("thread", "kind", "name")
+            .filter(pl.col("thread").is_not_null())
+            .select("kind", "name")
+            .unique()
+        )
+
+    def host_names(self, kinds: Collection[str]) -> pl.Series:
+        """The distinct names of the events of host threads of some kinds, in no promised order.
+
+        A trace has millions of events and thousands of names: whoever looks for a name looks here first.
+        """
+        return self._host_names.filter(pl.col("kind").is_in(list(kinds)))["name"].unique()
 
     def __repr__(self) -> str:
         files = ", ".join(run.path.name for run in self.runs)

@@ -19,7 +19,6 @@ from traceview.accounting import process_of_devices
 from traceview.expectations.host_gaps import why_unreliable
 from traceview.findings import CostOf, Finding, Severity, Window
 from traceview.gaps import idle
-from traceview.rules.catalogue import all_findings
 from traceview.timeline import Trust
 from traceview.trust_limits import Answer, limits
 
@@ -89,7 +88,7 @@ def top_findings(facts: Facts) -> tuple[RankedFinding, ...]:
     stretches = idle(timeline, facts.works)
     idle_ns = int((stretches["end_ns"] - stretches["start_ns"]).sum()) if not doubt else None
     order = list(Severity)
-    ranked = (_ranked(one, windows[one.window], idle_ns, timeline, doubt) for one in all_findings(facts))
+    ranked = (_ranked(one, windows[one.window], idle_ns, timeline, doubt) for one in facts.findings)
     return tuple(
         sorted(ranked, key=lambda one: (one.share is None, -(one.share or 0.0), order.index(one.severity), one.code))
     )
@@ -141,7 +140,7 @@ def _answers(code: str) -> tuple[Answer, ...]:
 
 def _whole(facts: Facts) -> _Time:
     """The whole recording: devices from first to last work, processes from first to last row."""
-    events = facts.timeline.events
+    events = facts.timeline.events.select("thread", "kind", "process", "start_ns", "dur_ns")
     rows = events.filter(pl.col("thread").is_not_null() & pl.col("kind").is_in(list(_HOST_ROWS)))
     spans = rows.group_by("process").agg(
         start=pl.col("start_ns").min(), end=(pl.col("start_ns") + pl.col("dur_ns")).max()

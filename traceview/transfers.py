@@ -201,8 +201,7 @@ def transfers(timeline: Timeline, steady: SteadyState | None, rows: pl.DataFrame
     if not rows.height:
         return TRANSFERS.empty()
     by = ["kind", "name", "device", "process", "bytes"]
-    names = timeline.events.select(op_id="id", op="name")
-    rows = rows.join(names, on="op_id", how="left", maintain_order="left").with_columns(pl.col("op").cast(pl.String))
+    rows = rows.with_columns(op=timeline.events["name"].gather(rows["op_id"]).cast(pl.String))
     numbers = rows.select(by).unique(maintain_order=True).with_row_index("group")
     numbered = rows.join(numbers, on=by, how="left", nulls_equal=True, maintain_order="left")
     table = numbered.group_by("group", *by, maintain_order=True).agg(

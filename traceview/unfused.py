@@ -58,8 +58,7 @@ def find_chains(
     Returns:
         Calls and members, as :class:`traceview.attention.AttentionCalls` has them.
     """
-    ops = timeline.events.select(op_id="id", op=pl.col("name").cast(pl.String), op_inputs="inputs", op_ns="dur_ns")
-    on_device = _device_sequence(work, ops)
+    on_device = _device_sequence(timeline, work)
     on_host = _host_sequence(timeline, under_attention)
     calls, members = [], []
     offset = 0
@@ -94,11 +93,12 @@ _NO_CALLS: Final = pl.DataFrame(schema=_CALL_COLUMNS)
 _NO_MEMBERS: Final = pl.DataFrame(schema={"id": pl.UInt32, "call": pl.UInt32})
 
 
-def _device_sequence(work: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
+def _device_sequence(timeline: Timeline, work: pl.DataFrame) -> pl.DataFrame:
     """Device work per stream in order of time, each row classed."""
-    rows = work.join(ops, on="op_id", how="left", maintain_order="left").sort(
-        "process", "device", "stream", "start_ns", nulls_last=True
-    )
+    events = timeline.events
+    rows = work.with_columns(
+        op=events["name"].gather(work["op_id"]).cast(pl.String), op_inputs=events["inputs"].gather(work["op_id"])
+    ).sort("process", "device", "stream", "start_ns", nulls_last=True)
     family, op = pl.col("family"), pl.col("op").fill_null("")
     classes = (
         pl.when(pl.col("kind").is_in(["memcpy", "memset"])).then(_SKIP)
@@ -126,17 +126,20 @@ def _host_sequence(timeline: Timeline, under_attention: NDArray[np.bool_]) -> pl
     """Ops that did their work on the CPU, per thread in order of time, each classed by its name."""
     events = timeline.events
     launching = events.filter(pl.col("device").is_not_null())["op_id"].drop_nulls().unique()
-    ops = events.filter((pl.col("kind") == "op") & ~pl.Series(under_attention)).select(
-        "id", "thread", "start_ns", "dur_ns", "inputs", "stage", op=pl.col("name").cast(pl.String)
+    ops = events.select("id", "thread", "start_ns", "dur_ns", "inputs", "stage", "kind", "name").filter(
+        (pl.col("kind") == "op") & ~pl.Series(under_attention)
     )
     op = pl.col("op")
-    classes = (
-        pl.when(pl.col("id").is_in(launching.implode())).then(_BREAK)
-        .when(op.str.contains(_SOFTMAX_OP)).then(_SOFTMAX)
+    by_name = (
+        pl.when(op.str.contains(_SOFTMAX_OP)).then(_SOFTMAX)
         .when(op.str.contains(_PRODUCT_OP)).then(_PRODUCT)
         .when(op.str.contains(_PLAIN_OP)).then(_PLAIN)
         .otherwise(_BREAK)
     )  # fmt: skip
+    # Each name is looked at once: a trace has thousands of ops of one name.
+    names = ops.select(pl.col("name").unique()).with_columns(op=pl.col("name").cast(pl.String))
+    ops = ops.join(names.with_columns(named=by_name), on="name", how="left", maintain_order="left")
+    classes = pl.when(pl.col("id").is_in(launching.implode())).then(_BREAK).otherwise("named")
     return ops.sort("thread", "start_ns", maintain_order=True).select(
         "id",
         lane=pl.col("thread").cast(pl.Int64),
@@ -172,23 +175,23 @@ def _chains(sequence: pl.DataFrame, inputs: pl.DataFrame) -> pl.DataFrame:
     )
     shapes = {key: _dims(text) for key, text in inputs.select("inputs", "dims").iter_rows() if text}
     rows = []
-    keys, ops, names = sequence["inputs"].to_list(), sequence["op"].to_list(), sequence["name"].to_list()
-    found = (first[fits], softmax[fits], last[fits], plain_between[fits])
-    for a, s, b, plain in zip(*(positions.tolist() for positions in found), strict=True):
-        told = _agree(shapes.get(keys[a]), shapes.get(keys[s]), shapes.get(keys[b]), ops[a], ops[b])
+    first, softmax, last, plain_between = first[fits], softmax[fits], last[fits], plain_between[fits]
+    own = [sequence.select("inputs", "op", "name")[positions] for positions in (first, softmax, last)]
+    keys, ops, names = (zip(*(part[name].to_list() for part in own), strict=True) for name in ("inputs", "op", "name"))
+    # A program repeats itself: what was found of one chain holds for all that look the same.
+    known: dict[tuple[object, ...], tuple[str | None, str, str]] = {}
+    positions = (first.tolist(), softmax.tolist(), last.tolist(), plain_between.tolist())
+    for a, s, b, plain, key, op, name in zip(*positions, keys, ops, names, strict=True):
+        alike = (key, op, name)
+        if alike not in known:
+            told = _agree(shapes.get(key[0]), shapes.get(key[1]), shapes.get(key[2]), op[0], op[2])
+            parts = [one or f"kernel {_short(kernel)}" for one, kernel in zip(op, name, strict=True)]
+            backward = "backward" in (op[1] or name[1]).lower()
+            known[alike] = told, " → ".join(parts), "backward" if backward else "forward"
+        told, chain, direction = known[alike]
         if told is None or not (plain or told == "shapes"):
             continue
-        parts = [ops[i] or f"kernel {_short(names[i])}" for i in (a, s, b)]
-        rows.append(
-            {
-                "first": a,
-                "last": b,
-                "position": s,
-                "op": " → ".join(parts),
-                "direction": "backward" if "backward" in (ops[s] or names[s]).lower() else "forward",
-                "evidence": told,
-            }
-        )
+        rows.append({"first": a, "last": b, "position": s, "op": chain, "direction": direction, "evidence": told})
     if not rows:
         return _NO_CALLS.drop("call").with_columns(first=pl.lit(0), last=pl.lit(0)).clear()
     chains = pl.DataFrame(rows)

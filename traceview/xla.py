@@ -98,8 +98,8 @@ def _refined(timeline: Timeline, rows: pl.DataFrame) -> pl.DataFrame:
         .when(softmax).then(pl.lit("softmax"))
     )  # fmt: skip
     on_tpu = timeline.devices.filter(pl.col("vendor") == "google")["device"]
-    device = timeline.events.select("id", tpu=pl.col("device").is_in(on_tpu.implode()))
-    told = told.join(device, on="id", how="left", maintain_order="left").join(
+    device = timeline.events["device"].gather(told["id"])
+    told = told.with_columns(tpu=device.is_in(on_tpu.implode())).join(
         _called(told["custom_call_target"]), on="custom_call_target", how="left", maintain_order="left"
     )
     found, called = told["found"], told["called_family"].is_not_null() & (rows["family"].is_in(["unknown", "other"]))

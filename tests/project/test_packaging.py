@@ -10,7 +10,6 @@ import zipfile
 import pytest
 
 import traceview
-from traceview.dashboards.samples import SAMPLES
 
 pytestmark = pytest.mark.slow
 
@@ -37,11 +36,10 @@ def test_the_wheel_holds_the_package_the_samples_and_nothing_else(wheel, reposit
     assert {name.split("/")[0] + "/" for name in names} == {"traceview/", info}
     assert info + "licenses/LICENSE" in names
     folders = {"traceview": "traceview", "traceview/parsers": "parsers", "traceview/dashboards": "dashboards"}
-    samples = {f"traceview/dashboards/samples/{file}" for sample in SAMPLES for file in sample.files}
-    want = {"traceview/py.typed", *samples} | {
+    want = {"traceview/py.typed"} | {
         f"{package}/{path.relative_to(repository / folder).as_posix()}"
         for package, folder in folders.items()
-        for pattern in ("*.py", "*.pyi", "*.c", "*.toml", "*.json", "*.svg")
+        for pattern in ("*.py", "*.pyi", "*.c", "*.toml", "*.json", "*.svg", "*.js", "*.css")
         for path in (repository / folder).rglob(pattern)
     }
     folder = repository / "sample_traces"

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     from traceview.render.page import Page
     from traceview.report import Report
+    from traceview.rules.base import Facts
     from traceview.stages import StagePattern
-    from traceview.timeline import Timeline
 
 NAME = "report"
 SUMMARY = "Show where the time went: steps, stages, devices, kernels"
@@ -44,12 +44,14 @@ def run(options: argparse.Namespace) -> Answer:
     """Read and analyse."""
     from traceview import report
     from traceview.cli.html_file import checked_path, write_page
+    from traceview.rules.base import Facts
 
     given = given_stages(options)
     path = checked_path(options.html, options.traces, force=options.force)
     timeline = load_traces(options)
-    result = report.report(timeline, launched_only=options.launched_only, given=given)
-    html = _page(timeline, result, given) if path or options.format == "html" else ""
+    facts = Facts.of(timeline)
+    result = report.report(timeline, launched_only=options.launched_only, given=given, facts=facts)
+    html = _page(facts, result, given) if path or options.format == "html" else ""
     if path:
         write_page(path, html, result.trace.files)
 
@@ -76,11 +78,11 @@ def run(options: argparse.Namespace) -> Answer:
     return in_form(options, document=document, text=text, markdown=markdown)
 
 
-def _page(timeline: Timeline, result: Report, given: tuple[StagePattern, ...]) -> str:
+def _page(facts: Facts, result: Report, given: tuple[StagePattern, ...]) -> str:
     """The report as a page, with what only the page has: the verdict on what ran, and the steps as a chart."""
     from traceview.gate import check
     from traceview.render.report_html import ReportPage, report_html
     from traceview.waterfall import waterfall
 
-    chart = waterfall(timeline, result.time.table, result.trace.devices, given=given) if result.time else None
-    return report_html(ReportPage(result, check(timeline), chart))
+    chart = waterfall(facts.timeline, result.time.table, result.trace.devices, given=given) if result.time else None
+    return report_html(ReportPage(result, check(facts.timeline, facts=facts), chart))

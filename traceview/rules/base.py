@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from traceview.collective_skew import CollectiveSkew, collective_skew
-from traceview.gaps import causes, idle, works
+from traceview.dispatch import DispatchTable, dispatch_table
+from traceview.gaps import both_causes, idle, works
+from traceview.idle_split import IdleSplit
 from traceview.recompiles import recompiles
 from traceview.rules.device_work import device_work
 from traceview.steady_state import SteadyState, find_steady_state
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from types import ModuleType
 
-    from traceview.dispatch import DispatchTable
     from traceview.findings import Finding, Severity
     from traceview.idle_work import Work
     from traceview.timeline import Timeline
@@ -43,6 +44,14 @@ class Facts:
     timeline: Timeline
     table: DispatchTable
 
+    @classmethod
+    def of(cls, timeline: Timeline) -> Facts:
+        """The facts of a linked timeline, to hand to :func:`traceview.report.report` and :func:`traceview.gate.check`.
+
+        Both look for findings; with the same facts they look once.
+        """
+        return cls(timeline, dispatch_table(timeline))
+
     @cached_property
     def work(self) -> pl.DataFrame:
         """Device work with identity, op and device: :data:`traceview.rules.device_work.DEVICE_WORK`."""
@@ -59,8 +68,30 @@ class Facts:
 
         What a wait explains is charged to it whole, so that the findings on waits and on a late host do not overlap.
         """
-        pieces = causes(self.timeline, idle(self.timeline, self.works), self.works, charge_host_work=True)
-        return pieces.filter(pl.col("device").is_not_null())
+        return self._causes[1].filter(pl.col("device").is_not_null())
+
+    @property
+    def gap_pieces(self) -> pl.DataFrame:
+        """Idle time by cause as ``traceview gaps`` shows it: :func:`traceview.gaps.causes` of all idle time."""
+        return self._causes[0]
+
+    @cached_property
+    def idle_split(self) -> IdleSplit:
+        """Says what idle time of the steps is due to."""
+        return IdleSplit(self.timeline, self.works)
+
+    @cached_property
+    def _causes(self) -> tuple[pl.DataFrame, pl.DataFrame]:
+        stretches = idle(self.timeline, self.works)
+        return both_causes(self.timeline, stretches, self.works, host=self.idle_split.host)
+
+    @cached_property
+    def findings(self) -> tuple[Finding, ...]:
+        """What every rule finds, rule by rule."""
+        # The catalogue imports every rule, and every rule this module.
+        from traceview.rules.catalogue import all_findings
+
+        return tuple(all_findings(self))
 
     @cached_property
     def steps(self) -> StepTable:

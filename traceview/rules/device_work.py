@@ -54,7 +54,7 @@ OWN_FAULT: Final = ~pl.col("attention").is_in(SLOW).fill_null(value=False)
 def device_work(timeline: Timeline, calls: AttentionCalls | None = None) -> pl.DataFrame:
     """The :data:`DEVICE_WORK` frame of a linked timeline; its attention calls are looked for if they are not given."""
     work = timeline.device_work.with_columns(pl.col("name").cast(pl.String), pl.col("kind").cast(pl.String))
-    ops = timeline.events.select(op_id="id", op=pl.col("name").cast(pl.String), op_inputs="inputs")
+    events = timeline.events
     capability = timeline.devices.select(
         "device",
         nvidia_cc=pl.when(pl.col("vendor") == "nvidia").then(
@@ -63,7 +63,9 @@ def device_work(timeline: Timeline, calls: AttentionCalls | None = None) -> pl.D
     )
     joined = (
         identify_work(timeline, work)
-        .join(ops, on="op_id", how="left", maintain_order="left")
+        .with_columns(
+            op=events["name"].gather(work["op_id"]).cast(pl.String), op_inputs=events["inputs"].gather(work["op_id"])
+        )
         .join(
             timeline.inputs.select("dims", "dtypes", op_inputs="inputs"),
             on="op_inputs",

@@ -27,10 +27,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import polars as pl
-
 from traceview.findings import Confidence, Finding, Severity
-from traceview.host_calls import innermost
+from traceview.host_calls import innermost, named
 from traceview.rules.device_work import union_ns
 from traceview.rules.kernel_evidence import cost_words, kernel_lines, located, milliseconds, plural
 
@@ -48,8 +46,7 @@ _DENSE_FRAME: Final = r"_higher_order_ops[/.]flex_attention\.py\(\d+\): (sdpa_de
 
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding for all eager calls."""
-    events = facts.timeline.events
-    calls = events.filter((pl.col("kind") == "python") & pl.col("name").cast(pl.String).str.contains(_DENSE_FRAME))
+    calls = named(facts.timeline, ("python",), _DENSE_FRAME)
     if not calls.height:
         return
     rows = facts.work.filter(innermost(facts.timeline, facts.work["launch_id"], calls["id"]).is_not_null())

@@ -57,9 +57,8 @@ _NAMES: Final = r"^%?(tpu_)?custom[-_]call(\.\d+)?\b"
 
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding for all such calls."""
-    ops = facts.work.filter(pl.col("kind") == "xla_op").join(
-        facts.timeline.events.select("id", "flops"), on="id", how="left", maintain_order="left"
-    )
+    ops = facts.work.filter(pl.col("kind") == "xla_op")
+    ops = ops.with_columns(facts.timeline.events["flops"].gather(ops["id"]))
     counted = pl.col("flops").fill_null(0) > 0
     if not ops.filter(counted).height:
         return

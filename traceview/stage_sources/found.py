@@ -89,8 +89,23 @@ class HostTree:
             above = above[above >= 0]
         return flags
 
-    def named(self, kinds: tuple[str, ...]) -> pl.DataFrame:
-        """Host events of some kinds: ``id``, ``name`` (text), ``thread``, ``dur_ns``, by id."""
-        return self.timeline.events.filter(pl.col("thread").is_not_null() & pl.col("kind").is_in(list(kinds))).select(
-            "id", "thread", "dur_ns", name=pl.col("name").cast(pl.String)
+    def names(self, kinds: tuple[str, ...]) -> pl.Series:
+        """The distinct names (text) of host events of some kinds."""
+        return self.timeline.host_names(kinds).cast(pl.String)
+
+    def named(self, kinds: tuple[str, ...], names: pl.Series | None = None) -> pl.DataFrame:
+        """Host events of some kinds: ``id``, ``name`` (text), ``thread``, ``dur_ns``, by id.
+
+        Args:
+            kinds: The kinds.
+            names: The names (text) that count; not given: all.
+        """
+        wanted = pl.col("thread").is_not_null() & pl.col("kind").is_in(list(kinds))
+        if names is not None:
+            wanted &= pl.col("name").is_in(names.cast(pl.Categorical).implode())
+        events = self.timeline.events.select("id", "thread", "dur_ns", "kind", "name")
+        return (
+            (events if names is None or len(names) else events.clear())
+            .filter(wanted)
+            .select("id", "thread", "dur_ns", name=pl.col("name").cast(pl.String))
         )

@@ -26,8 +26,7 @@ _FRAME: Final = re.compile(FRAME)
 
 def functions(tree: HostTree) -> pl.DataFrame:
     """Calls of functions that are stages of a known program, as stage ranges."""
-    rows = tree.named(("python",))
-    names = rows["name"].unique()
+    names = tree.names(("python",))
     names = names.filter(names.str.contains(FRAME.replace("?P<", "?<")))
     stages = {}
     for name in names.to_list():
@@ -38,6 +37,7 @@ def functions(tree: HostTree) -> pl.DataFrame:
     if not stages:
         return NO_RANGES
     told = pl.DataFrame({"name": list(stages), "stage": list(stages.values())})
+    rows = tree.named(("python",), told["name"])
     return rows.join(told, on="name", how="inner", maintain_order="left").select("id", "stage")
 
 
@@ -51,7 +51,8 @@ def modules(tree: HostTree, free: NDArray[np.bool_]) -> pl.DataFrame:
         tree: The call trees.
         free: The events to look at; others belong to stages that are known better.
     """
-    rows = tree.named(("python",)).filter(pl.col("name").str.starts_with("nn.Module: "))
+    names = tree.names(("python",))
+    rows = tree.named(("python",), names.filter(names.str.starts_with("nn.Module: ")))
     rows = rows.filter(pl.Series(free).gather(rows["id"]))
     if not rows.height:
         return NO_RANGES
@@ -92,11 +93,10 @@ def _only_significant(level: pl.DataFrame) -> str | None:
 
 def _in_pipelines(tree: HostTree, level: pl.DataFrame) -> pl.DataFrame | None:
     """The outermost modules under a diffusion pipeline, by what they are there; ``None`` if there is no pipeline."""
-    frames = tree.named(("python",))
-    names = frames["name"].unique()
+    names = tree.names(("python",))
     files = names.str.extract(r"^([^()]*)\(")
     pipelines = names.filter(files.str.contains(PIPELINE.pattern).fill_null(value=False))
-    calls = frames.filter(pl.col("name").is_in(pipelines.implode()))["id"].to_numpy()
+    calls = tree.named(("python",), pipelines)["id"].to_numpy()
     if not len(calls):
         return None
     inside = tree.nearest(calls)[level["id"].to_numpy()] >= 0
