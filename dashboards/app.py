@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -11,6 +10,7 @@ from typing import Final, NamedTuple
 import streamlit as st
 
 from traceview.dashboards import boundary, state, ui
+from traceview.dashboards.preload import imported, preload
 
 
 class Entry(NamedTuple):
@@ -41,11 +41,12 @@ def _run(module: str) -> None:
     if module != "open":
         # Every page keeps the open trace in its address, also those that show nothing of it.
         state.trace_id()
-    boundary.guarded(import_module(f"traceview.dashboards.pages.{module}").page)
+    boundary.guarded(imported(f"traceview.dashboards.pages.{module}").page)
 
 
 def main() -> None:
     """Choose the page and run it."""
+    preload()
     # A file of our own: Streamlit fetches the icon of a name or an emoji from a server of others.
     st.set_page_config(page_title="traceview", page_icon=_ICON, layout="wide")
     ui.style()

@@ -7,6 +7,7 @@ with its id works as long as the server has it.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import threading
 from collections import OrderedDict
@@ -16,6 +17,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from traceview import sniffing, sources
+from traceview.dashboards.preload import preload
+from traceview.dashboards.uploads import is_upload
 from traceview.errors import TraceviewError, UsageError
 
 if TYPE_CHECKING:
@@ -106,8 +109,10 @@ class Job:
         state: How far it is.
         phase: What is being done, in words.
         share: Part of the files that has been read, 0 to 1.
+        report: Where the time went, known before what ran is judged; ``None`` until then, and once it is ready.
         opened: The result, once it is ready.
         error: What went wrong, one line each.
+        number: Which one it is of all that were opened, from 0.
     """
 
     id: str
@@ -117,8 +122,10 @@ class Job:
     state: State = State.WORKING
     phase: str = "Waiting for another trace"
     share: float = 0.0
+    report: Report | None = None
     opened: Opened | None = None
     error: tuple[str, ...] = ()
+    number: int = 0
     done: threading.Event = field(default_factory=threading.Event)
     leave: threading.Event = field(default_factory=threading.Event)
 
@@ -130,6 +137,7 @@ class Library:
         self._most = most
         self._jobs: OrderedDict[str, Job] = OrderedDict()
         self._lock = threading.RLock()
+        self._opened = itertools.count()
         # Two traces read at once would need twice the memory and come no sooner.
         self._turn = threading.Lock()
 
@@ -149,7 +157,8 @@ class Library:
             job = self._jobs.get(trace_id)
             if job is None or job.state in {State.FAILED, State.LEFT} or _let_go(job):
                 name = title or os.path.basename(os.path.normpath(paths[0]))
-                self._start(Job(trace_id, name, tuple(paths), named=title is not None))
+                number = next(self._opened) if job is None else job.number
+                self._start(Job(trace_id, name, tuple(paths), named=title is not None, number=number))
             return self._touch(trace_id)
 
     def get(self, trace_id: str) -> Job | None:
@@ -162,7 +171,7 @@ class Library:
                 if content_id_or_none(job.paths) != trace_id:
                     del self._jobs[trace_id]
                     return None
-                self._start(Job(job.id, job.title, job.paths, job.named))
+                self._start(Job(job.id, job.title, job.paths, job.named, number=job.number))
             return self._touch(trace_id)
 
     def leave(self, trace_id: str) -> None:
@@ -193,6 +202,7 @@ class Library:
         return self._jobs[trace_id]
 
     def _start(self, job: Job) -> None:
+        preload()
         self._jobs[job.id] = job
         threading.Thread(target=self._work, args=(job,), name=f"trace-{job.id}", daemon=True).start()
 
@@ -215,6 +225,7 @@ class Library:
         with self._lock:
             if job.state is State.WORKING:
                 job.state, job.error = state, error
+            job.report = None
             if self._jobs.get(job.id) is job:
                 # Nobody has seen it yet, however many were looked at meanwhile.
                 self._jobs.move_to_end(job.id)
@@ -241,16 +252,18 @@ def _analyse(job: Job) -> None:
 
     job.phase = "Reading"
     progress(0.0)
-    timeline = load(list(job.paths), progress=progress)
+    # An upload is to be gone when its session ends, so nothing of it may stay in the cache.
+    timeline = load(list(job.paths), progress=progress, cache=not any(map(is_upload, job.paths)))
     job.phase = "Accounting for the time"
     progress(1.0)
     found = report(timeline)
-    job.phase = "Judging what ran"
-    progress(1.0)
-    judged = check(timeline)
     if not job.named:
         # Only now it is known which files of a folder are traces.
         job.title = os.path.basename(found.trace.files[0])
+    job.report = found
+    job.phase = "Judging what ran"
+    progress(1.0)
+    judged = check(timeline)
     opened = Opened(job.id, job.title, timeline, found, judged)
     job.phase = "Cutting the steps by stage"
     progress(1.0)

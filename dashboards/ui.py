@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 import streamlit as st
 
-from traceview.dashboards.views.table import Show
+from traceview.dashboards.views.table import NUMBERS, Show, cell
 from traceview.render.names import plain
 from traceview.render.palette import FAILED
 
@@ -29,6 +30,9 @@ STYLE: Final = f"""<style>
 [class*="st-key-passed"], [class*="st-key-unsure"], [class*="st-key-answered"] {{
   border-left: 0.35rem solid #9AA0A6; padding-left: 0.9rem;
 }}
+[class*="st-key-story"] {{ padding: 0.6rem 0.9rem; }}
+[class*="st-key-story"] button {{ min-height: 1.8rem; padding: 0 0.6rem; }}
+[class*="st-key-story"] [data-testid="stHorizontalBlock"] {{ gap: 0.5rem; }}
 [data-testid="stFileUploaderDropzone"] {{ min-height: 6.5rem; align-items: center; }}
 [data-testid="stHeaderActionElements"] {{ display: none; }}
 [data-testid="stMetricValue"] {{ font-size: 1.35rem; }}
@@ -101,16 +105,6 @@ def facts(pairs: Iterable[tuple[str, str]]) -> None:
             text(value)
 
 
-_FORMATS: Final = {
-    Show.SHARE: "%.1f %%",
-    Show.MS: "%.3f",
-    Show.US: "%.1f",
-    Show.COUNT: "localized",
-    Show.FEW: "%.1f",
-    Show.FACTOR: "%.2f x",
-}
-
-
 def table(
     shown: Table,
     *,
@@ -132,14 +126,18 @@ def table(
         The chosen rows: none or one.
     """
     columns: dict[str, Any] = {}
-    for name in shown.frame.columns:
-        how = shown.shows.get(name)
+    for name, how in shown.shows.items():
         if how is Show.MEDIUM or how is Show.LONG:
             columns[name] = st.column_config.TextColumn(width="medium" if how is Show.MEDIUM else "large")
-        elif how is not None:
-            columns[name] = st.column_config.NumberColumn(format=_FORMATS[how])
-    frame = shown.frame.with_columns(pl.col(name) * 100 for name, how in shown.shows.items() if how is Show.SHARE)
-    rows = frame.height
+        else:
+            columns[name] = st.column_config.NumberColumn()
+    rows = shown.frame.height
+    # Numbers stay numbers, so that columns sort and align; the words for them go along as a style.
+    plain_frame = shown.frame.with_columns(
+        pl.col(name) * 100 for name, how in shown.shows.items() if how is Show.SHARE
+    ).to_pandas()
+    words: dict[str, Any] = {name: partial(cell, how) for name, how in shown.shows.items() if how in NUMBERS}
+    frame = plain_frame.style.format(words)
     options: dict[str, Any] = {
         "hide_index": True,
         "column_config": columns,
@@ -178,6 +176,8 @@ def finding(shown: FindingView, at: int) -> None:
         text(shown.title, kind="strong", key=f"finding-{at}")
         if shown.cost:
             text(f"{shown.cost[:1].upper()}{shown.cost[1:]}.", kind="small", key=f"cost-{at}")
+        if shown.trust:
+            text(f"Trust {shown.trust}", kind="small", key=f"trust-{at}")
         if shown.fix:
             text(f"Do: {shown.fix}")
         with st.expander("Evidence, and when this is wrong"):

@@ -92,6 +92,12 @@ class Uploads:
         self.folders.clear()
 
 
+def is_upload(path: str) -> bool:
+    """Whether a path lies in the folder of uploads."""
+    root = os.environ.get(FOLDER_VARIABLE)
+    return root is not None and os.path.abspath(path).startswith(os.path.abspath(root) + os.sep)
+
+
 def without_folders(text: str) -> str:
     """``text`` without the folders of uploads in it: they mean nothing to a reader."""
     root = os.environ.get(FOLDER_VARIABLE)

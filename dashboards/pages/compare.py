@@ -64,16 +64,23 @@ def page() -> None:
 
 
 def _choose(jobs: dict[str, Job]) -> tuple[str, str]:
-    """Which is before and which after: what was just opened, those of the address, else the last two opened."""
+    """Which is before and which after: what was just opened, those of the address, else as they were opened."""
     ids = list(jobs)
     current = state.trace_id()
-    before = current if current in jobs else ids[-1]
-    after = next(one for one in ids if one != before)
+    one = current if current in jobs else ids[0]
+    other = next(trace for trace in ids if trace != one)
+    # Whoever opens two traces opens the one before the change first.
+    before, after = sorted((one, other), key=lambda trace: jobs[trace].number)
     just = st.session_state.pop(_JUST_OPENED, None)
     if just in jobs:
         st.session_state[f"compare-{_AFTER}"] = just
     chosen = []
-    for column, name, default in zip(st.columns(2), (_BEFORE, _AFTER), (before, after), strict=True):
+    left, right, turn = st.columns([5, 5, 1], vertical_alignment="bottom")
+    with turn:
+        st.button(
+            "Swap", icon=":material/swap_horiz:", on_click=_swap, width="stretch", help="Take the one for the other"
+        )
+    for column, name, default in zip((left, right), (_BEFORE, _AFTER), (before, after), strict=True):
         key = f"compare-{name}"
         if st.session_state.get(key) not in jobs:
             given = st.query_params.get(name)
@@ -86,6 +93,19 @@ def _choose(jobs: dict[str, Job]) -> tuple[str, str]:
         st.query_params[name] = one
         chosen.append(one)
     return chosen[0], chosen[1]
+
+
+def _swap() -> None:
+    keys = (f"compare-{_BEFORE}", f"compare-{_AFTER}")
+    known = [st.session_state.get(key) for key in keys]
+    for key, value in zip(keys, reversed(known), strict=True):
+        st.session_state[key] = value
+
+
+def choose(before: str, after: str) -> None:
+    """Compare two open traces on the next run of this page."""
+    st.session_state[f"compare-{_BEFORE}"] = before
+    st.session_state[f"compare-{_AFTER}"] = after
 
 
 def _add(problems: DeltaGenerator, *, expanded: bool) -> None:
@@ -143,10 +163,21 @@ def _ready(trace_id: str) -> Opened | None:
     if job is not None and found is None:
         if job.state is State.FAILED:
             ui.problem(job.error)
+        elif job.state is State.LEFT:
+            st.info("Reading this trace was stopped. Open it again.", icon=":material/block:")
         else:
-            st.info("A trace is still being read. Come back in a moment.", icon=":material/hourglass_top:")
-            st.button("Look again")
+            _wait(job)
     return found
+
+
+@st.fragment(run_every=0.5)
+def _wait(job: Job) -> None:
+    """How far the reading is; the page goes on when it is done."""
+    if job.done.is_set():
+        st.rerun()
+    with st.container(key=f"waits-{job.id}"):
+        ui.text(job.title)
+        st.progress(min(job.share, 1.0), text=f"{job.phase} …")
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import streamlit as st
 
 from traceview.dashboards import state, ui
 from traceview.dashboards.library import Job, Opened, State
 from traceview.dashboards.uploads import without_folders
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-def opened() -> Opened:
-    """The open trace; if it is not there yet, the page ends here with the reason, and goes on when it is."""
+    from traceview.report import Report
+
+
+def opened(meanwhile: Callable[[Report, str], None] | None = None) -> Opened:
+    """The open trace; if it is not there yet, the page ends here with the reason, and goes on when it is.
+
+    Args:
+        meanwhile: Shows what is known of a trace, given its title, while what ran is still being judged.
+    """
     job = state.current_job()
     if job is None:
         _none_open()
@@ -19,7 +30,7 @@ def opened() -> Opened:
     if found is not None:
         return found
     if job.state is State.WORKING:
-        _progress(job)
+        _progress(job, meanwhile)
     elif job.state is State.READY:
         # It had to make room for others in this very moment: ask for it again.
         st.rerun()
@@ -50,13 +61,16 @@ def _to_open(label: str) -> None:
 
 
 @st.fragment(run_every=0.5)
-def _progress(job: Job) -> None:
+def _progress(job: Job, meanwhile: Callable[[Report, str], None] | None) -> None:
     if job.done.is_set():
         st.rerun()
-    st.markdown("#### Reading the trace")
+    report = job.report
+    st.markdown("#### Reading the trace" if report is None else "#### Judging what ran")
     ui.text(job.title)
     st.progress(min(job.share, 1.0), text=f"{job.phase} …")
     st.caption("This goes on while you look at other pages or open another trace.")
     if st.button("Stop reading", icon=":material/close:"):
         state.library().leave(job.id)
         st.rerun()
+    if report is not None and meanwhile is not None:
+        meanwhile(report, job.title)

@@ -10,7 +10,9 @@ import streamlit as st
 from traceview import samples
 from traceview.dashboards import state, ui
 from traceview.dashboards.library import State
+from traceview.dashboards.pages import compare
 from traceview.dashboards.uploads import MOST_UPLOAD_MB, without_folders
+from traceview.dashboards.views.samples import FORMATS, featured
 from traceview.errors import TraceviewError
 
 if TYPE_CHECKING:
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from streamlit.runtime.uploaded_file_manager import UploadedFile
 
     from traceview.dashboards.library import Job
+    from traceview.dashboards.views.samples import Story
+    from traceview.samples import Sample
 
 _PROBLEM: Final = "problem"
 """Key in the session of what went wrong last."""
@@ -28,9 +32,6 @@ _KINDS: Final = {
     False: "Recorded: real recordings, made on a CPU.",
 }
 """What is said of samples that were authored, and of those that were not."""
-
-_SAMPLES_HEIGHT: Final = 260
-"""Of the list of each kind, in pixels: both fit beside the drop zone, and the rest scrolls."""
 
 _STATES: Final = {
     State.WORKING: ":material/hourglass_top: being read",
@@ -111,18 +112,58 @@ def _path() -> None:
 def _samples() -> None:
     st.markdown("#### Or take a sample")
     try:
-        found = samples.catalogue()
+        found, stories = samples.catalogue(), samples.pairs()
     except TraceviewError as error:
         st.caption(error.why)
         return
-    for authored, words in _KINDS.items():
-        st.caption(words)
-        with st.container(height=_SAMPLES_HEIGHT, border=False):
+    told = featured(found, stories)
+    if all(sample.authored for story in told for sample in story.samples):
+        st.caption("Authored: written by a program, with chosen times. Real recordings are among all samples.")
+    for story in told:
+        _story(story)
+    with st.expander(f"All {len(found)} samples", icon=":material/list:"):
+        for authored, words in _KINDS.items():
+            st.caption(words)
             for sample in found:
                 if sample.authored == authored and st.button(
                     f"{sample.title} ({sample.device})", key=f"sample-{sample.name}", help=sample.story, width="stretch"
                 ):
-                    _open([str(path) for path in sample.paths], title=sample.title)
+                    _open_sample(sample)
+
+
+def _story(story: Story) -> None:
+    """A sample, or a pair of them, with what it shows."""
+    first = story.samples[0]
+    with st.container(border=True, key=f"story-{first.name}", gap="xsmall"):
+        st.markdown(f"**{first.title}**")
+        st.caption(f"{first.device}, {FORMATS.get(first.format, first.format)}. {story.words}")
+        with st.container(horizontal=True, gap="small"):
+            labels = ("Before", "After") if len(story.samples) > 1 else ("Open the sample",)
+            for label, sample in zip(labels, story.samples, strict=True):
+                if st.button(label, key=f"story-{label}-{sample.name}", help=sample.story):
+                    _open_sample(sample)
+            if len(story.samples) > 1 and st.button(
+                "Compare the pair", key=f"pair-{story.pair}", icon=":material/compare_arrows:"
+            ):
+                _open_pair(*story.samples)
+
+
+def _open_sample(sample: Sample) -> None:
+    _open([str(path) for path in sample.paths], title=sample.title)
+
+
+def _open_pair(before: Sample, after: Sample) -> None:
+    jobs = []
+    for sample in (before, after):
+        try:
+            jobs.append(state.library().open([str(path) for path in sample.paths], title=sample.title))
+        except TraceviewError as error:
+            _tell(error.lines)
+            return
+    state.show(jobs[0])
+    compare.choose(jobs[0].id, jobs[1].id)
+    where = {state.TRACE: jobs[0].id, "before": jobs[0].id, "after": jobs[1].id}
+    st.switch_page(st.session_state["pages"]["compare"], query_params=where)
 
 
 def _known() -> None:

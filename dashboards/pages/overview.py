@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import streamlit as st
 
 from traceview.dashboards import charts, ui
 from traceview.dashboards.pages.loading import opened
 from traceview.dashboards.views import waterfall
-from traceview.dashboards.views.findings import TOP, finding_view, ranked
-from traceview.dashboards.views.overview import answer, figures, strip
+from traceview.dashboards.views.findings import TOP, ranked_view
+from traceview.dashboards.views.overview import answer, captured, figures, strip
 from traceview.dashboards.views.stages import import_table, kernels_table, stages_table, xprof_table
+from traceview.render.report_text import report_sentence
 
 if TYPE_CHECKING:
     from traceview.dashboards.library import Opened
+    from traceview.report import Report
+
+_LONG: Final = 180
+"""Characters that still make one line of the head."""
 
 
 def page() -> None:
     """The page."""
-    trace = opened()
+    trace = opened(_meanwhile)
     _head(trace)
     left, right = st.columns([3, 2], gap="large")
     with left:
         _where_a_step_goes(trace)
         _every_step(trace)
     with right:
-        _findings(trace)
+        _findings(trace.report)
     _details(trace)
 
 
@@ -43,13 +48,41 @@ def _head(trace: Opened) -> None:
         if not said.verdict_first:
             st.markdown(judged)
         ui.text(said.second)
-    line, limits = strip(trace.report, trace.title)
+    _conditions(trace.report, trace.title)
+    _figures(trace.report)
+
+
+def _meanwhile(report: Report, title: str) -> None:
+    """What is known before the kernels are judged."""
+    ui.text(report_sentence(report), kind="headline", key="answer")
+    _conditions(report, title)
+    _figures(report)
+    _findings(report)
+
+
+def _conditions(report: Report, title: str) -> None:
+    line, limits = strip(report, title)
     ui.text(line, kind="small", key="strip")
     for at, limit in enumerate(limits):
         ui.text(f"Limits the trust: {limit}", kind="small", key=f"limit-{at}")
-    shown = figures(trace.report)
+    _captured(report)
+
+
+def _figures(report: Report) -> None:
+    shown = figures(report)
     if shown:
         ui.figures(shown)
+
+
+def _captured(report: Report) -> None:
+    """The conditions that were written down when the trace was made: one line, or on demand if it is long."""
+    pairs = captured(report)
+    words = "   ·   ".join(f"{name}: {value}" for name, value in pairs)
+    if len(words) > _LONG:
+        with st.expander("Conditions of the capture"):
+            ui.facts(pairs)
+    elif words:
+        ui.text(words, kind="small", key="captured")
 
 
 def _where_a_step_goes(trace: Opened) -> None:
@@ -120,11 +153,13 @@ def _step_names(trace: Opened, cut: waterfall.Cut) -> list[str]:
     return [f"{at + 1}: {names[step]}" for at, step in enumerate(cut.steps)]
 
 
-def _findings(trace: Opened) -> None:
+def _findings(report: Report) -> None:
     st.markdown("#### What to do, most to win first")
-    found = [finding_view(one, trace.check.table) for one in ranked(trace.check.findings)]
+    found = [ranked_view(one, report) for one in report.findings or ()]
     if not found:
         st.caption("No rule found anything.")
+    else:
+        st.caption("Ceilings of one fix each. Findings explain the same time more than once: they do not add up.")
     for at, one in enumerate(found[:TOP]):
         ui.finding(one, at)
     if len(found) > TOP:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from traceview.findings import Severity
+from traceview.render.findings_text import finding_facts
 from traceview.render.units import saving
 
 if TYPE_CHECKING:
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
 
     from traceview.dispatch import DispatchTable
     from traceview.findings import Finding
+    from traceview.report import Report
+    from traceview.top_findings import RankedFinding
 
 TOP: Final = 5
 
@@ -27,6 +30,7 @@ class FindingView:
         title: What is so.
         cost: What a fix can save at most; empty if that is not known.
         fix: What to do.
+        trust: What limits the trust in its numbers; empty if nothing does.
         details: Names and values: where, evidence, how it is known, when it is wrong.
     """
 
@@ -36,6 +40,7 @@ class FindingView:
     cost: str
     fix: str
     details: tuple[tuple[str, str], ...]
+    trust: str = ""
 
 
 def ranked(findings: Iterable[Finding]) -> list[Finding]:
@@ -53,20 +58,51 @@ def finding_view(finding: Finding, table: DispatchTable) -> FindingView:
         title=finding.title,
         cost=cost,
         fix=finding.fix,
-        details=(
-            ("where", finding.where),
-            *(("evidence" if at == 0 else "", line) for at, line in enumerate(finding.evidence)),
-            ("known by", finding.confidence.value),
-            ("false alarm if", finding.false_alarm_if),
-        ),
+        details=_details(finding),
     )
 
 
-def to_do(findings: Sequence[Finding], *, failed: bool) -> Finding | None:
-    """The finding whose fix comes first: if the check failed, what failed it; else where most can be won."""
+def ranked_view(finding: RankedFinding, report: Report) -> FindingView:
+    """A finding of a report in words: what a fix can win is set against the time of its window."""
+    facts = finding_facts(finding, report)
+    return FindingView(
+        code=finding.code,
+        severity=finding.severity.value,
+        title=finding.title,
+        cost="" if finding.share is None else facts["to win"],
+        fix=finding.fix,
+        details=_details(finding),
+        trust=_trust(finding, report),
+    )
+
+
+def to_do(findings: Sequence[RankedFinding], *, failed: bool) -> RankedFinding | None:
+    """The finding whose fix comes first: if the check failed, what failed it; else where most can be won.
+
+    Args:
+        findings: Most to win first.
+        failed: The check failed.
+    """
     if failed:
         errors = [one for one in findings if one.severity is Severity.ERROR]
         if errors:
-            return ranked(errors)[0]
-    worth = [one for one in ranked(findings) if one.cost_ns and one.fix]
-    return worth[0] if worth else None
+            return errors[0]
+    return next((one for one in findings if one.share and one.fix), None)
+
+
+def _trust(finding: RankedFinding, report: Report) -> str:
+    """Why its numbers are limited; what the head of the page says of the whole trace is not said again."""
+    said = {note.text for note in report.import_report.notes}
+    reasons = [reason for reason in finding.limited_by if reason not in said]
+    if not finding.limited_by:
+        return ""
+    return f"{finding.trust}: {' '.join(reasons)}" if reasons else f"{finding.trust}, see above."
+
+
+def _details(finding: Finding) -> tuple[tuple[str, str], ...]:
+    return (
+        ("where", finding.where),
+        *(("evidence" if at == 0 else "", line) for at, line in enumerate(finding.evidence)),
+        ("known by", finding.confidence.value),
+        ("false alarm if", finding.false_alarm_if),
+    )

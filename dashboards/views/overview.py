@@ -5,9 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from traceview.dashboards.views.findings import finding_view, to_do
+import polars as pl
+
+from traceview.dashboards.views.findings import ranked_view, to_do
 from traceview.expectations.model import Verdict
 from traceview.findings import Severity
+from traceview.knowledge.idle_causes import NOT_RECOVERABLE
+from traceview.render.capture_words import capture_facts
 from traceview.render.conditions import conditions
 from traceview.render.report_text import report_sentence
 from traceview.render.units import counted, duration, percent
@@ -15,11 +19,13 @@ from traceview.step_marks import StepSource
 from traceview.steps import percentiles
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-    from traceview.findings import Finding
+    from traceview.accounting import DeviceTime
+    from traceview.gap_report import GapReport
     from traceview.gate import CheckResult
     from traceview.report import Report
+    from traceview.top_findings import RankedFinding
 
 WORDS: Final = {Verdict.PASS: "Passed", Verdict.FAIL: "Failed", Verdict.INCONCLUSIVE: "Not to be told"}
 """What stands beside the icon of a verdict."""
@@ -71,12 +77,13 @@ class Figure:
 
 def answer(report: Report, check: CheckResult) -> Answer:
     """The answer: what ran, if that failed and matters; else where the time went."""
-    failed = check.verdict is Verdict.FAIL and matters(check.findings)
+    findings = report.findings or ()
+    failed = check.verdict is Verdict.FAIL and matters(findings)
     ran = f"{check.summary}." if not check.summary.endswith(".") else check.summary
     ran = f"{ran[:1].upper()}{ran[1:]}"
     went = report_sentence(report)
-    finding = to_do(check.findings, failed=failed)
-    told = None if finding is None else finding_view(finding, check.table)
+    finding = to_do(findings, failed=failed)
+    told = None if finding is None else ranked_view(finding, report)
     return Answer(
         verdict=check.verdict.value,
         verdict_first=failed,
@@ -89,15 +96,15 @@ def answer(report: Report, check: CheckResult) -> Answer:
     )
 
 
-def matters(findings: Sequence[Finding]) -> bool:
+def matters(findings: Sequence[RankedFinding]) -> bool:
     """Whether what failed the check is no small part of what could be won.
 
     A slow path that costs a hundredth of what the host wastes is a failure all the same, but not the answer.
     """
-    costs = [one.cost_ns or 0 for one in findings]
-    errors = [one.cost_ns for one in findings if one.severity is Severity.ERROR]
-    known = [cost for cost in errors if cost is not None]
-    return len(known) < len(errors) or not known or max(known) * _MUCH_MORE >= max(costs)
+    shares = [one.share or 0.0 for one in findings]
+    errors = [one.share for one in findings if one.severity is Severity.ERROR]
+    known = [share for share in errors if share is not None]
+    return len(known) < len(errors) or not known or max(known) * _MUCH_MORE >= max(shares)
 
 
 def strip(report: Report, title: str) -> tuple[str, list[str]]:
@@ -121,6 +128,11 @@ def strip(report: Report, title: str) -> tuple[str, list[str]]:
     limits = [value for name, value in pairs if not name]
     reason = named["trust"].partition(": ")[2]
     return "   ·   ".join(part for part in parts if part), [*([reason] if reason else []), *limits]
+
+
+def captured(report: Report) -> list[tuple[str, str]]:
+    """The conditions of the capture as names and values; empty if the trace was made without ``traceview.capture``."""
+    return [] if report.trace.capture is None else capture_facts(report.trace.capture)
 
 
 def figures(report: Report) -> list[Figure]:
@@ -174,16 +186,36 @@ def _shares(report: Report) -> list[Figure]:
 
 
 def _host(report: Report) -> Figure:
-    meaning = (
-        "Idle time of the devices that changes on the host can win back, over the span from first to last work; "
-        "see Gaps for its causes."
-    )
-    gaps = report.gaps
-    if gaps is None or gaps.devices is None:
-        return Figure("Waits for the host", "-", "no device work recorded", meaning)
-    note = f"{duration(gaps.recoverable_ns)} of {duration(gaps.span_ns)} in all"
+    """What the host holds up, of the steps like its neighbours; without steps, of the span from first to last work."""
+    name = "Waits for the host"
+    gaps, time = report.gaps, report.time
+    if gaps is None or gaps.devices is None or time is None:
+        return Figure(name, "-", "no device work recorded", "Idle time of the devices; see Gaps for its causes.")
+    steps = sum(one.steps for one in time.devices or ())
+    if time.devices and steps and time.table.source is not StepSource.WHOLE:
+        wall, held = sum(one.wall_ns for one in time.devices), _held_ns(time.devices, gaps)
+        where, note = "part of the steps", f"{duration(round(held / steps))} a step"
+    else:
+        wall, held = gaps.span_ns, gaps.recoverable_ns
+        where, note = "part of the span from first to last work", f"{duration(held)} of {duration(wall)} in all"
     if gaps.doubt:
         note += ", not reliable"
-    return Figure(
-        "Waits for the host", percent(gaps.recoverable_ns / gaps.span_ns if gaps.span_ns else None), note, meaning
+    meaning = (
+        f"Idle time of the devices that changes on the host can win back at most, {where}; see Gaps for its causes."
+    )
+    return Figure(name, percent(held / wall if wall else None), note, meaning)
+
+
+def _held_ns(devices: Iterable[DeviceTime], gaps: GapReport) -> int:
+    """Idle time in the steps whose cause a change on the host can take away, all devices together."""
+    lasting = {cause.value for cause in NOT_RECOVERABLE}
+    doubtful = set()
+    if gaps.causes is not None:
+        told = pl.col("reason").is_not_null() & (pl.col("recoverable_ns") == 0)
+        doubtful = set(gaps.causes.filter(told).select("device", pl.col("cause").cast(pl.String)).iter_rows())
+    return sum(
+        ns
+        for one in devices
+        for cause, ns in one.idle_by_cause.items()
+        if cause not in lasting and (one.device, cause) not in doubtful
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
@@ -33,6 +34,31 @@ class Show(StrEnum):
     """Text that needs some room."""
     LONG = "long"
     """Text that needs much room."""
+
+
+NUMBERS: Final = (Show.MS, Show.US, Show.SHARE, Show.COUNT, Show.FEW, Show.FACTOR)
+"""What is shown of a number."""
+
+_DIGITS: Final = {Show.MS: 3, Show.US: 1, Show.SHARE: 1, Show.COUNT: 0, Show.FEW: 1, Show.FACTOR: 2}
+_UNITS: Final = {Show.SHARE: " %", Show.FACTOR: " x"}
+
+
+def cell(how: Show, value: float | None) -> str:
+    """A number of a table as the reader sees it; what rounds to nothing is not shown as nothing.
+
+    Args:
+        how: Of :data:`NUMBERS`.
+        value: The number; a share is given as per cent. ``None`` or NaN for what is not known.
+    """
+    if value is None or math.isnan(value):
+        return "-"
+    digits, unit = _DIGITS[how], _UNITS.get(how, "")
+    least = 10.0**-digits
+    if 0 < abs(value) < least / 2:
+        return f"{'-' if value < 0 else ''}<{least:.{digits}f}{unit}"
+    if how is Show.SHARE and 100 - least / 2 <= value < 100:
+        value = 100 - least
+    return f"{value:,.{digits}f}{unit}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -153,3 +153,19 @@ def test_progress_is_told(sample, monkeypatch):
     monkeypatch.setattr(library_module, "_analyse", watched)
     ready(Library().open([sample]))
     assert seen == [(1.0, "Cutting the steps by stage")]
+
+
+def test_what_is_given_by_path_is_cached_and_an_upload_is_not(sample, tmp_path, monkeypatch):
+    from traceview import loading
+    from traceview.dashboards.uploads import FOLDER_VARIABLE
+
+    asked = []
+    real = loading.load
+    monkeypatch.setattr(loading, "load", lambda *a, **k: asked.append(k["cache"]) or real(*a, **k))
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
+    ready(Library().open([sample]))
+    uploaded = tmp_path / "one" / "mine.json"
+    uploaded.parent.mkdir()
+    shutil.copyfile(sample, uploaded)
+    ready(Library().open([str(uploaded)]))
+    assert asked == [True, False]

@@ -34,6 +34,14 @@ def test_a_sample_is_one_click_away(show):
     assert shown.test.query_params["trace"] == state.library().jobs[0].id
 
 
+def test_a_pair_is_compared_with_one_click(show):
+    shown = show("open")
+    shown.test.button(key="pair-flash-requested").click().run()
+    assert not shown.test.exception
+    assert any(text.startswith("Faster: a step takes 3.211 ms instead of 10.22 ms") for text in shown.texts)
+    assert shown.test.query_params["before"] != shown.test.query_params["after"]
+
+
 def test_a_dropped_file_is_written_to_disk_and_answered(show, repository, root):
     sample = repository / "sample_traces" / "mixed-backends.cuda-authored.json"
     shown = show("open")

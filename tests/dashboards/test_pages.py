@@ -28,8 +28,16 @@ def test_every_page_shows_every_kind_of_trace(show, as_open, name):
     ("name", "headline", "verdict"),
     [
         ("cuda", "math", "**Failed**"),
-        ("nsys", "6 SDPA calls fell back to math: 1.874 ms of device time, 87.8 % of busy time.", "**Failed**"),
-        ("tpu", "8 attention calls of XLA ran unfused: 2.400 ms of device time, 56.6 % of busy time.", "**Failed**"),
+        (
+            "nsys",
+            "6 SDPA calls fell back to math: 1.874 ms of device time on 2 devices together, 87.8 % of busy time.",
+            "**Failed**",
+        ),
+        (
+            "tpu",
+            "8 attention calls of XLA ran unfused: 2.400 ms of device time on 2 devices together, 56.6 % of busy time.",
+            "**Failed**",
+        ),
     ],
 )
 def test_the_first_thing_said_is_the_answer_and_then_what_to_do(show, as_open, name, headline, verdict):
@@ -151,6 +159,19 @@ def test_a_trace_that_is_being_read_shows_how_far_it_is(show, monkeypatch):
     assert "x.json: this is no trace." in show("overview", job.id).texts
     job.state = State.LEFT
     assert "Reading this trace was stopped." in show("overview", job.id).words
+
+
+def test_where_the_time_went_is_shown_while_what_ran_is_judged(show, opened, monkeypatch):
+    monkeypatch.setattr(state, "WAIT_S", 0.0)
+    trace = opened("cuda")
+    job = Job(trace.id, trace.title, ("x",), phase="Judging what ran", share=1.0, report=trace.report)
+    monkeypatch.setattr(state.library(), "get", lambda trace_id: job)
+    shown = show("overview", job.id)
+    assert any(text.startswith("A step takes 10.22 ms") for text in shown.texts)
+    assert any(text.startswith("At most ") for text in shown.texts)
+    assert "**Failed**" not in shown.words
+    assert [one.label for one in shown.test.button] == ["Stop reading"]
+    assert "A step takes" not in show("dispatch", job.id).words
 
 
 def test_a_defect_of_a_page_is_one_line(show, as_open, monkeypatch):

@@ -7,14 +7,18 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
-from traceview import gate
+from traceview import gate, samples
 from traceview.accounting import Part
+from traceview.capture_info import CaptureInfo
 from traceview.dashboards.views import dispatch, findings, gaps, glossary, overview, recompiles, stages, waterfall
-from traceview.dashboards.views.table import Show, Table
+from traceview.dashboards.views.samples import MOST, featured
+from traceview.dashboards.views.table import Show, Table, cell
 from traceview.expectations.model import Verdict
 from traceview.expectations.reading import read_expectations
 from traceview.findings import Confidence, CostOf, Finding, Severity
 from traceview.rules.catalogue import RULES
+from traceview.step_marks import StepSource
+from traceview.top_findings import RankedFinding
 
 STAGED = ["cuda", "gaps", "ranks", "nsys", "tpu", "cpu"]
 ON_DEVICE = ["cuda", "gaps", "ranks", "nsys", "tpu"]
@@ -117,7 +121,15 @@ def finding(code, cost_ns, severity=Severity.WARNING):
     )
 
 
-def test_findings_stand_by_what_can_be_won():
+def ranked(code, share, severity=Severity.WARNING, limited_by=()):
+    return RankedFinding(
+        code, severity, f"title {code}", "there", ("seen",), None if share is None else 1000, Confidence.MEASURED, "do",
+        "never", CostOf.DEVICE, share=share, won_ns=None if share is None else 1000,
+        trust="limited" if limited_by else "good", limited_by=limited_by,
+    )  # fmt: skip
+
+
+def test_findings_of_a_dispatch_stand_by_their_cost():
     found = [
         finding("TV1", None, Severity.ERROR),
         finding("TV2", 5),
@@ -125,10 +137,27 @@ def test_findings_stand_by_what_can_be_won():
         finding("TV4", 5, Severity.ERROR),
     ]
     assert [one.code for one in findings.ranked(found)] == ["TV3", "TV4", "TV2", "TV1"]
+
+
+def test_what_to_do_first_is_what_failed_or_where_most_is_to_be_won():
+    found = [ranked("TV3", 0.5), ranked("TV4", 0.1, Severity.ERROR), ranked("TV1", None, Severity.ERROR)]
     assert findings.to_do(found, failed=True).code == "TV4"
     assert findings.to_do(found, failed=False).code == "TV3"
-    assert findings.to_do([finding("TV1", None)], failed=False) is None
+    assert findings.to_do([ranked("TV1", None)], failed=False) is None
     assert findings.to_do([], failed=True) is None
+
+
+def test_a_finding_says_what_it_can_win_of_what_and_what_limits_its_trust(opened):
+    report = opened("cuda").report
+    said = findings.ranked_view(report.findings[0], report)
+    assert said.cost.startswith(f"at most {report.findings[0].share * 100:.1f} % of the ")
+    assert said.trust == ""
+    doubted = findings.ranked_view(ranked("TV4", 0.1, limited_by=("Half is lost.", "More.")), report)
+    assert doubted.trust == "limited: Half is lost. More."
+    assert findings.ranked_view(ranked("TV4", None), report).cost == ""
+    cut = opened("cut").report
+    note = cut.import_report.notes[0].text
+    assert findings.ranked_view(ranked("TV4", 0.1, limited_by=(note,)), cut).trust == "limited, see above."
 
 
 def test_a_failed_check_leads_the_answer(opened):
@@ -142,24 +171,24 @@ def test_a_failed_check_leads_the_answer(opened):
 
 
 @pytest.mark.parametrize(
-    ("costs", "first"),
+    ("shares", "first"),
     [
-        ((("TV1", 50, Severity.ERROR), ("TV2", 500, Severity.INFO)), True),
-        ((("TV1", 49, Severity.ERROR), ("TV2", 500, Severity.INFO)), False),
-        ((("TV1", 1, Severity.ERROR), ("TV3", 90, Severity.ERROR), ("TV2", 500, Severity.INFO)), True),
-        ((("TV1", None, Severity.ERROR), ("TV2", 500, Severity.INFO)), True),
-        ((("TV2", 500, Severity.INFO),), True),
+        ((("TV1", 0.05, Severity.ERROR), ("TV2", 0.5, Severity.INFO)), True),
+        ((("TV1", 0.04, Severity.ERROR), ("TV2", 0.5, Severity.INFO)), False),
+        ((("TV1", 0.01, Severity.ERROR), ("TV3", 0.1, Severity.ERROR), ("TV2", 0.5, Severity.INFO)), True),
+        ((("TV1", None, Severity.ERROR), ("TV2", 0.5, Severity.INFO)), True),
+        ((("TV2", 0.5, Severity.INFO),), True),
     ],
 )
-def test_a_failure_that_costs_next_to_nothing_is_not_the_answer(costs, first):
-    assert overview.matters([finding(*one) for one in costs]) is first
+def test_a_failure_that_costs_next_to_nothing_is_not_the_answer(shares, first):
+    assert overview.matters([ranked(*one) for one in shares]) is first
 
 
 def test_the_answer_is_then_where_the_time_went(opened):
     trace = opened("cuda")
-    small = tuple(replace(one, cost_ns=1) if one.severity is Severity.ERROR else one for one in trace.check.findings)
-    more = replace(trace.check, findings=(*small, finding("TV404", 10**9, Severity.INFO)))
-    said = overview.answer(trace.report, more)
+    small = tuple(replace(one, share=1e-6) if one.severity is Severity.ERROR else one for one in trace.report.findings)
+    more = replace(trace.report, findings=(ranked("TV404", 0.9, Severity.INFO), *small))
+    said = overview.answer(more, trace.check)
     assert (said.verdict, said.verdict_first, said.code) == ("fail", False, "TV404")
     assert said.headline.startswith("A step takes")
     assert "math" in said.second
@@ -299,3 +328,54 @@ def test_a_table_keeps_numbers_as_numbers(opened):
     assert isinstance(shown, Table)
     assert shown.frame.schema["total ms"] == pl.Float64
     assert shown.frame["total ms"].is_sorted(descending=True)
+
+
+@pytest.mark.parametrize(
+    ("how", "value", "words"),
+    [
+        (Show.SHARE, 0.04, "<0.1 %"),
+        (Show.SHARE, 0.0, "0.0 %"),
+        (Show.SHARE, 99.97, "99.9 %"),
+        (Show.SHARE, 100.0, "100.0 %"),
+        (Show.MS, 0.0004, "<0.001"),
+        (Show.MS, -0.0004, "-<0.001"),
+        (Show.MS, 1234.5, "1,234.500"),
+        (Show.US, float("nan"), "-"),
+        (Show.COUNT, 12345, "12,345"),
+        (Show.FACTOR, None, "-"),
+        (Show.FACTOR, 1.5, "1.50 x"),
+    ],
+)
+def test_no_cell_calls_something_nothing(how, value, words):
+    assert cell(how, value) == words
+
+
+def test_what_the_host_holds_up_is_told_of_the_steps_like_its_neighbours(opened):
+    report = opened("gaps").report
+    shown = {one.name: one for one in overview.figures(report)}["Waits for the host"]
+    devices = report.time.devices
+    assert shown.note.endswith("a step")
+    assert "part of the steps" in shown.meaning
+    # Busy, waits and idle time share one whole.
+    idle = sum(sum(one.idle_by_cause.values()) for one in devices) / sum(one.wall_ns for one in devices)
+    assert 0 < float(shown.value.removesuffix(" %")) / 100 <= idle + 0.0005
+    nowhere = replace(report, time=replace(report.time, table=replace(report.time.table, source=StepSource.WHOLE)))
+    whole = {one.name: one for one in overview.figures(nowhere)}["Waits for the host"]
+    assert whole.note.endswith("in all")
+
+
+def test_the_conditions_of_a_capture_are_told(opened):
+    report = opened("gaps").report
+    assert overview.captured(report) == []
+    info = CaptureInfo(versions={"torch": "2.13.0"}, warmup_calls=5, steps=3)
+    known = replace(report, trace=replace(report.trace, capture=info))
+    assert dict(overview.captured(known)) == {"captured": "torch 2.13.0; 5 warm-up calls, 3 steps"}
+
+
+def test_the_first_samples_are_stories_and_a_pair_is_one():
+    told = featured(samples.catalogue(), samples.pairs())
+    assert len(told) == MOST
+    assert [one.name for one in told[0].samples] == ["flash-requested-math-ran", "flash-requested-flash-ran"]
+    names = [sample.name for story in told for sample in story.samples]
+    assert len(names) == len(set(names))
+    assert {len(story.samples) for story in told} == {1, 2}

@@ -131,6 +131,22 @@ def test_compare_page_puts_comparability_before_the_answer(show, as_open):
     assert any(one.startswith("Slower:") for one in turned.texts)
 
 
+def test_the_trace_opened_first_is_before_until_they_are_swapped(show, opened, monkeypatch):
+    first, second = opened("cuda"), opened(FLASH)
+    jobs = {one.id: one for one in state.library().jobs if one.id in {first.id, second.id}}
+    monkeypatch.setattr(type(state.library()), "jobs", property(lambda _: tuple(jobs.values())))
+    monkeypatch.setattr(jobs[first.id], "number", 0)
+    monkeypatch.setattr(jobs[second.id], "number", 1)
+    shown = show("compare", second.id)
+    boxes = [shown.test.selectbox(key=f"compare-{name}") for name in ("before", "after")]
+    assert [one.value for one in boxes] == [first.id, second.id]
+    next(one for one in shown.test.button if one.label == "Swap").click().run()
+    assert not shown.test.exception
+    boxes = [shown.test.selectbox(key=f"compare-{name}") for name in ("before", "after")]
+    assert [one.value for one in boxes] == [second.id, first.id]
+    assert shown.test.query_params["before"] == second.id
+
+
 def test_compare_page_of_what_cannot_be_compared(show, as_open):
     shown = show("compare", before=as_open("cpu"), after=as_open("tpu"))
     assert any("Not comparable" in one for one in shown.marked)

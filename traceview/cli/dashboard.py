@@ -77,6 +77,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="listen at an address that others can reach: whoever reaches it can read every trace that is open",
     )
+    parser.add_argument("--no-cache", action="store_true", help="read each trace itself, and keep nothing of it")
     parser.add_argument("--no-browser", action="store_true", help="do not open the browser, only print the address")
     add_debug_option(parser)
 
@@ -111,6 +112,7 @@ def _serve(options: argparse.Namespace, host: str, port: int, out: TextIO) -> No
             **os.environ,
             "TRACEVIEW_DASHBOARD_TRACES": json.dumps([os.path.abspath(one) for one in options.traces]),
             "TRACEVIEW_DASHBOARD_UPLOADS": folder,
+            **({"TRACEVIEW_NO_CACHE": "1"} if options.no_cache else {}),
         }
         # The child is ended by this process, not by the terminal, so that it ends in order and says nothing.
         child = subprocess.Popen(  # noqa: S603 - our own interpreter with arguments of our own
@@ -155,7 +157,7 @@ def command(host: str, port: int) -> list[str]:
     if ipaddress.ip_address(host).is_loopback:
         # A page of another site whose name was made to mean this machine must not reach the app.
         flags += [f"--server.allowedHosts={name}" for name in dict.fromkeys((*_OWN_NAMES, host))]
-    return [sys.executable, "-m", "streamlit", "run", app, *flags]
+    return [sys.executable, "-m", "traceview.dashboards.server", "run", app, *flags]
 
 
 def _port(text: str) -> int:
