@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from authored_timeline import host, kernel, launch, op, timeline
 from traceview import load
@@ -175,3 +177,49 @@ def test_stages_keep_the_colour_that_they_have_elsewhere():
     assert (colours["s3"], colours["s0"], colours["s1"]) == (STAGES[0], STAGES[1], STAGES[2])
     assert len({colours[stage] for stage in stages[: len(STAGES)]}) == len(STAGES)
     assert [colours[stage] for stage in stages[-2:]] == [MORE_STAGES, MORE_STAGES]
+
+
+SPANS = st.lists(
+    st.tuples(
+        st.sampled_from(["gemm", "relu", "copy"]),
+        st.integers(0, 90),
+        st.integers(0, 40),
+        st.integers(0, 1),
+        st.sampled_from([7, 8]),
+        st.booleans(),
+    ),
+    min_size=1,
+    max_size=25,
+)
+
+
+@given(SPANS, st.integers(0, 80), st.integers(1, 60))
+@settings(max_examples=60, deadline=None)
+def test_at_least_one_ran_is_never_longer_than_the_area_and_equals_a_plain_count(spans, low, length):
+    # Several devices, streams and the host have events of one name at the same time.
+    trace = timeline(
+        *(
+            op(name, start, start + long)
+            if on_host
+            else kernel(name, start, start + long, device=device, stream=stream)
+            for name, start, long, device, stream, on_host in spans
+        )
+    )
+    drawing = draw(trace)
+    end = max(low + length, 1)
+    area = Area(low * 1_000, end * 1_000, tuple(lane.key for lane in drawing.lanes))
+    found = inside.inside(trace, drawing, area)
+    ran = {
+        name: {
+            at for one, start, long, *_ in spans if one == name for at in range(start, start + long) if low <= at < end
+        }
+        for name in {one for one, *_ in spans}
+    }
+    for frame in (found.names, found.kinds, found.stages):
+        assert (frame["union_ns"] <= found.length_ns).all()
+        assert (frame["union_ns"] <= frame["sum_ns"]).all()
+    assert {row["value"]: row["union_ns"] for row in found.names.iter_rows(named=True) if row["union_ns"]} == {
+        name: len(moments) * 1_000 for name, moments in ran.items() if moments
+    }
+    assert (found.busy["share"] <= 1).all()
+    assert (view.parts_table(found.names, "name", found.length_ns)["of the area, %"] <= 100).all()
