@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 import streamlit as st
 
-from traceview.dashboards.views.table import NUMBERS, Show, cell
+from traceview.dashboards.views.table import Show, cell
 from traceview.render.names import plain
 from traceview.render.palette import FAILED
 
@@ -30,9 +30,9 @@ STYLE: Final = f"""<style>
 [class*="st-key-passed"], [class*="st-key-unsure"], [class*="st-key-answered"] {{
   border-left: 0.35rem solid #9AA0A6; padding-left: 0.9rem;
 }}
-[class*="st-key-story"] {{ padding: 0.6rem 0.9rem; }}
-[class*="st-key-story"] button {{ min-height: 1.8rem; padding: 0 0.6rem; }}
-[class*="st-key-story"] [data-testid="stHorizontalBlock"] {{ gap: 0.5rem; }}
+[class*="st-key-card-"] {{ padding: 0.6rem 0.9rem; }}
+[class*="st-key-card-"] button {{ min-height: 1.8rem; padding: 0 0.6rem; }}
+[class*="st-key-card-"] [data-testid="stHorizontalBlock"] {{ gap: 0.5rem; }}
 [data-testid="stFileUploaderDropzone"] {{ min-height: 6.5rem; align-items: center; }}
 [data-testid="stHeaderActionElements"] {{ display: none; }}
 [data-testid="stMetricValue"] {{ font-size: 1.35rem; }}
@@ -129,14 +129,16 @@ def table(
     for name, how in shown.shows.items():
         if how is Show.MEDIUM or how is Show.LONG:
             columns[name] = st.column_config.TextColumn(width="medium" if how is Show.MEDIUM else "large")
-        else:
-            columns[name] = st.column_config.NumberColumn()
     rows = shown.frame.height
     # Numbers stay numbers, so that columns sort and align; the words for them go along as a style.
     plain_frame = shown.frame.with_columns(
         pl.col(name) * 100 for name, how in shown.shows.items() if how is Show.SHARE
     ).to_pandas()
-    words: dict[str, Any] = {name: partial(cell, how) for name, how in shown.shows.items() if how in NUMBERS}
+    words: dict[str, Any] = {
+        name: partial(cell, shown.shows.get(name, Show.NUMBER))
+        for name, kind in shown.frame.schema.items()
+        if kind.is_numeric()
+    }
     frame = plain_frame.style.format(words)
     options: dict[str, Any] = {
         "hide_index": True,

@@ -14,7 +14,7 @@ from traceview.dashboards import ui
 from traceview.dashboards.pages.loading import opened
 from traceview.dashboards.uploads import without_folders
 from traceview.dashboards.views import dispatch as view
-from traceview.dashboards.views.overview import WORDS
+from traceview.dashboards.views.overview import WORDS, sentence
 from traceview.expectations.baseline import last_day
 from traceview.expectations.proposing import Acceptance, propose
 from traceview.explaining import ATTENTION
@@ -44,7 +44,7 @@ def page() -> None:
     check = trace.check
     with st.container(key={"fail": "failed", "pass": "passed", "inconclusive": "unsure"}[check.verdict.value]):
         st.markdown(f"{ui.ICONS[check.verdict.value]} **{WORDS[check.verdict]}** · by the built-in policy")
-        ui.text(check.summary, kind="headline", key="summary")
+        ui.text(sentence(check.summary), kind="headline", key="summary")
     rows = check.table.dispatches
     if not rows:
         reasons = [note for note in trace.report.notes if note.part in {"devices", "kernels"}]

@@ -134,7 +134,7 @@ def _samples() -> None:
 def _story(story: Story) -> None:
     """A sample, or a pair of them, with what it shows."""
     first = story.samples[0]
-    with st.container(border=True, key=f"story-{first.name}", gap="xsmall"):
+    with st.container(border=True, key=f"card-{first.name}", gap="xsmall"):
         st.markdown(f"**{first.title}**")
         st.caption(f"{first.device}, {FORMATS.get(first.format, first.format)}. {story.words}")
         with st.container(horizontal=True, gap="small"):

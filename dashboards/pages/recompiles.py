@@ -14,25 +14,31 @@ from traceview.render.transfer_text import transfer_sentence
 def page() -> None:
     """The page."""
     report = opened().report
+    compiled, copied = report.recompiles, report.transfers
+    # What limits the trace as a whole would else stand under each part.
+    texts = [note.text for part in (compiled, copied) if part for note in part.notes]
+    both = [text for text in dict.fromkeys(texts) if texts.count(text) > 1]
+    for at, text in enumerate(both):
+        ui.text(text, kind="small", key=f"both-{at}")
     st.markdown("#### Compilations")
-    compiled = report.recompiles
     if compiled is None or compiled.recompiles is None:
         ui.not_recorded("Compilations", compiled.notes if compiled else [])
     else:
         ui.text(recompile_sentence(compiled), kind="strong", key="compiled")
         for at, note in enumerate(compiled.notes):
-            ui.text(note.text, kind="small", key=f"compiled-{at}")
+            if note.text not in both:
+                ui.text(note.text, kind="small", key=f"compiled-{at}")
         table = view.compilations_table(compiled)
         if table is not None:
             ui.table(table)
     st.markdown("#### Copies")
-    copied = report.transfers
     if copied is None or copied.transfers is None:
         ui.not_recorded("Copies", copied.notes if copied else [])
     else:
         ui.text(transfer_sentence(copied), kind="strong", key="copied")
         for at, note in enumerate(copied.notes):
-            ui.text(note.text, kind="small", key=f"copied-{at}")
+            if note.text not in both:
+                ui.text(note.text, kind="small", key=f"copied-{at}")
         table = view.copies_table(copied)
         if table is not None:
             ui.table(table)

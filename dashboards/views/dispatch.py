@@ -47,12 +47,17 @@ def dispatch_table_view(rows: Sequence[Dispatch], busy_ns: int) -> Table:
     """
     staged = any(row.stage for row in rows)
     attention = any(row.family == ATTENTION for row in rows)
+    took = {
+        "share of busy": pl.Series([row.share for row in rows], dtype=pl.Float64),
+        "device ms": pl.Series(in_ms(row.device_ns for row in rows), dtype=pl.Float64),
+    }
+    if not busy_ns:
+        took = {"host ms": pl.Series(in_ms(row.host_ns for row in rows), dtype=pl.Float64)}
     columns: dict[str, pl.Series] = {
         "verdict": _texts([WORDS[row.verdict] if _is_judged(row) else "-" for row in rows]),
         "asked": _texts([row.op or "not recorded" for row in rows]),
         "got": _texts([got(row) for row in rows]),
-        "share of busy": pl.Series([row.share for row in rows], dtype=pl.Float64),
-        "device ms": pl.Series(in_ms(row.device_ns for row in rows), dtype=pl.Float64),
+        **took,
         "count": pl.Series([row.count for row in rows], dtype=pl.Int64),
     }
     if staged:
@@ -61,7 +66,9 @@ def dispatch_table_view(rows: Sequence[Dispatch], busy_ns: int) -> Table:
     columns["known by"] = _texts([known_by(row) for row in rows])
     columns["longest kernel"] = _texts([row.kernels[0].name if row.kernels else "-" for row in rows])
     remarks = []
-    if busy_ns:
+    if not busy_ns:
+        remarks.append("No device work is recorded: the time is that of the ops on the host.")
+    else:
         remarks.append(
             f"Shares are of the {duration(busy_ns)} in which the devices worked; what runs at the same time is in both."
         )
@@ -70,8 +77,7 @@ def dispatch_table_view(rows: Sequence[Dispatch], busy_ns: int) -> Table:
     return Table(
         pl.DataFrame(columns),
         {
-            "share of busy": Show.SHARE,
-            "device ms": Show.MS,
+            **({"share of busy": Show.SHARE, "device ms": Show.MS} if busy_ns else {"host ms": Show.MS}),
             "count": Show.COUNT,
             "asked": Show.MEDIUM,
             "longest kernel": Show.LONG,

@@ -79,8 +79,7 @@ def answer(report: Report, check: CheckResult) -> Answer:
     """The answer: what ran, if that failed and matters; else where the time went."""
     findings = report.findings or ()
     failed = check.verdict is Verdict.FAIL and matters(findings)
-    ran = f"{check.summary}." if not check.summary.endswith(".") else check.summary
-    ran = f"{ran[:1].upper()}{ran[1:]}"
+    ran = f"{sentence(check.summary).rstrip('.')}."
     went = report_sentence(report)
     finding = to_do(findings, failed=failed)
     told = None if finding is None else ranked_view(finding, report)
@@ -94,6 +93,11 @@ def answer(report: Report, check: CheckResult) -> Answer:
         fix="" if told is None else told.fix,
         code="" if told is None else told.code,
     )
+
+
+def sentence(words: str) -> str:
+    """Words that begin a line."""
+    return f"{words[:1].upper()}{words[1:]}"
 
 
 def matters(findings: Sequence[RankedFinding]) -> bool:
@@ -121,7 +125,7 @@ def strip(report: Report, title: str) -> tuple[str, list[str]]:
     parts = [
         title if files == 1 else f"{title} and {counted(files - 1, 'more file')}",
         named["producer"],
-        named["device"],
+        "no device described" if named["device"] == "none described" else named["device"],
         f"{counted(report.trace.events, 'event')}{f', {broken}' if broken else ''}",
         f"trust: {report.trace.trust}",
     ]

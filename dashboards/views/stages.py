@@ -47,8 +47,11 @@ def stages_table(table: StageTable) -> Table | None:
         schema_overrides={"p50 ms": pl.Float64, "p99 ms": pl.Float64, "at most, if gone": pl.Float64},
     )
     shows = {name: Show.MS for name in frame.columns if name.endswith(" ms")}
-    shows |= {"share": Show.SHARE, "kernels": Show.COUNT, "stage": Show.LONG}
+    shows |= {"share": Show.SHARE, "kernels": Show.COUNT, "stage": Show.MEDIUM}
     shows |= {name: Show.FACTOR for name in frame.columns if name.startswith("at most")}
+    if not any(frame["works ms"]):
+        # No device worked in the steps, so there is no waiting for one either.
+        frame = frame.drop("works ms", "waits or idle ms", "kernels")
     remark = (
         "Sums over all counted steps and devices; parts stand under what they are parts of. p50 and p99 are per step "
         "or per call. Ceilings of several stages do not add up."

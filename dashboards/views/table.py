@@ -28,6 +28,8 @@ class Show(StrEnum):
     """A whole number."""
     FEW = "few"
     """A mean of numbers, with one digit after the point."""
+    NUMBER = "number"
+    """A number that counts nothing, such as that of a step; what no column says."""
     FACTOR = "factor"
     """How many times."""
     MEDIUM = "medium"
@@ -35,9 +37,6 @@ class Show(StrEnum):
     LONG = "long"
     """Text that needs much room."""
 
-
-NUMBERS: Final = (Show.MS, Show.US, Show.SHARE, Show.COUNT, Show.FEW, Show.FACTOR)
-"""What is shown of a number."""
 
 _DIGITS: Final = {Show.MS: 3, Show.US: 1, Show.SHARE: 1, Show.COUNT: 0, Show.FEW: 1, Show.FACTOR: 2}
 _UNITS: Final = {Show.SHARE: " %", Show.FACTOR: " x"}
@@ -47,11 +46,13 @@ def cell(how: Show, value: float | None) -> str:
     """A number of a table as the reader sees it; what rounds to nothing is not shown as nothing.
 
     Args:
-        how: Of :data:`NUMBERS`.
+        how: One of those for numbers.
         value: The number; a share is given as per cent. ``None`` or NaN for what is not known.
     """
     if value is None or math.isnan(value):
         return "-"
+    if how is Show.NUMBER:
+        return f"{value:.15g}"
     digits, unit = _DIGITS[how], _UNITS.get(how, "")
     least = 10.0**-digits
     if 0 < abs(value) < least / 2:

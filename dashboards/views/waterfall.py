@@ -34,6 +34,8 @@ NAME_WIDTH: Final = 28
 
 WORKS: Final = "device works"
 WAITS: Final = "device waits or is idle"
+HOST: Final = "host"
+"""What a trace without device work is cut into: nothing of it is waiting for a device, or work of one."""
 MEAN: Final = -1
 """Stands for the mean of all steps where a step can be chosen."""
 
@@ -137,6 +139,8 @@ def _told_apart(labels: Sequence[str]) -> list[str]:
 def stage_waterfall(cut: Cut, column: int = MEAN) -> pl.DataFrame:
     """The waterfall of one step by stage, or of the mean step: :data:`WATERFALL`.
 
+    Where no device works in any step, bars are :data:`HOST`.
+
     Args:
         cut: The steps.
         column: Which step; :data:`MEAN` for the mean of all.
@@ -148,6 +152,10 @@ def stage_waterfall(cut: Cut, column: int = MEAN) -> pl.DataFrame:
         over = int(cut.devices[column])
         busy, waits = cut.busy[:, column], cut.waits[:, column]
     colours = stage_colours(cut.names, UNATTRIBUTED)
+    if not cut.busy.any():
+        return _waterfall(
+            [(name, colours[name], ((HOST, float(ns) / over),)) for name, ns in zip(cut.names, waits, strict=True)]
+        )
     rows = [
         (name, colours[name], ((WORKS, float(works) / over), (WAITS, float(idle) / over)))
         for name, works, idle in zip(cut.names, busy, waits, strict=True)
@@ -277,25 +285,25 @@ def waterfall_chart(frame: pl.DataFrame, ink: str = INK) -> alt.LayerChart:
     colours = dict(frame.select("row", "colour").iter_rows())
     limit = max(float(drawn["end"].max() or 0) * 1.22, 1e-9)  # type: ignore[arg-type]
     y = alt.Y("row:N", sort=order, title=None, axis=alt.Axis(labelLimit=220, ticks=False, domain=False, labelPadding=8))
+    hosted = bool((frame["segment"] == HOST).all())
     tips = [
         alt.Tooltip("row:N", title="what"),
         alt.Tooltip("length:N", title="takes"),
         alt.Tooltip("part:N", title="of the step"),
-        alt.Tooltip("busy:N", title="of it the device works"),
+        *([] if hosted else [alt.Tooltip("busy:N", title="of it the device works")]),
     ]
+    pale = alt.Opacity(
+        "segment:O",
+        scale=alt.Scale(domain=[WORKS, WAITS], range=[1.0, 0.45]),
+        legend=alt.Legend(title=None, orient="top", direction="horizontal", symbolType="square", symbolFillColor=ink),
+    )
     base = alt.Chart(drawn)
     bars = base.mark_bar(height={"band": 0.72}, cornerRadius=2).encode(
         x=alt.X("start:Q", title=f"{unit} from the start of the step", scale=alt.Scale(domain=[0, limit], nice=False)),
         x2="end:Q",
         y=y,
         color=alt.Color("row:N", scale=alt.Scale(domain=list(colours), range=list(colours.values())), legend=None),
-        opacity=alt.Opacity(
-            "segment:O",
-            scale=alt.Scale(domain=[WORKS, WAITS], range=[1.0, 0.45]),
-            legend=alt.Legend(
-                title=None, orient="top", direction="horizontal", symbolType="square", symbolFillColor=ink
-            ),
-        ),
+        opacity=alt.value(1.0) if hosted else pale,
         tooltip=tips,
     )
     last = drawn.group_by("row", maintain_order=True).last()

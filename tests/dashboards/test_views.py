@@ -344,6 +344,8 @@ def test_a_table_keeps_numbers_as_numbers(opened):
         (Show.COUNT, 12345, "12,345"),
         (Show.FACTOR, None, "-"),
         (Show.FACTOR, 1.5, "1.50 x"),
+        (Show.NUMBER, 1.0, "1"),
+        (Show.NUMBER, 20000.0, "20000"),
     ],
 )
 def test_no_cell_calls_something_nothing(how, value, words):
@@ -379,3 +381,15 @@ def test_the_first_samples_are_stories_and_a_pair_is_one():
     names = [sample.name for story in told for sample in story.samples]
     assert len(names) == len(set(names))
     assert {len(story.samples) for story in told} == {1, 2}
+
+
+def test_a_trace_without_device_work_is_told_by_its_host(opened):
+    trace = opened("no-device")
+    frame = waterfall.stage_waterfall(waterfall.cut_by_stage(trace.partition))
+    assert frame["segment"].unique().to_list() == [waterfall.HOST]
+    drawn = waterfall.waterfall_chart(frame).to_dict()
+    assert "device works" not in str(drawn)
+    assert "waits or idle ms" not in stages.stages_table(trace.report.stages).frame.columns
+    table = dispatch.dispatch_table_view(list(trace.check.table.dispatches), trace.check.table.busy_ns)
+    assert "device ms" not in table.frame.columns
+    assert table.frame["host ms"].min() > 0
