@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
+
+MOST_EVENTS: Final = 200
+"""Events that a finding names; a trace can have millions that are alike."""
 
 
 class Severity(StrEnum):
@@ -67,6 +71,8 @@ class Finding:
         false_alarm_if: When this finding is wrong.
         cost_of: What kind of time ``cost_ns`` is.
         window: Over which part of the trace ``cost_ns`` was added up.
+        event_ids: Where to look: events that it speaks of, at most :data:`MOST_EVENTS`; where the rule has an order,
+            those that matter most. Empty if it speaks of no events, but of the recording as a whole.
     """
 
     code: str
@@ -80,3 +86,4 @@ class Finding:
     false_alarm_if: str
     cost_of: CostOf = CostOf.DEVICE
     window: Window = Window.TRACE
+    event_ids: tuple[int, ...] = ()

@@ -43,7 +43,7 @@ def _drawn(trace_id: str, _trace: Opened) -> Drawn:  # noqa: ARG001 - the key of
     from traceview.stages import assign_stages
 
     timeline = assign_stages(_trace.timeline).timeline
-    flags = view.flags(timeline, _trace.report.gaps, _trace.check.table)
+    flags = view.flags(timeline, _trace.report.gaps, _trace.check.table, _trace.check.findings)
     return Drawn(timeline, draw(timeline), flags, view.waterfall_colours(_trace.partition))
 
 

@@ -76,12 +76,56 @@ export class Navigator extends Painter {
   }
 
   neighbour(direction) {
-    if (this.chosen < 0) return;
+    if (this.chosen < 0) return this.chooseShown();
     const row = this.rows[rowOf(this.rows, this.chosen)];
     let next = this.chosen + direction;
     // A merged cell is no event that could be selected.
     while (this.cols.count && this.cols.count[next] > 1) next += direction;
     if (next >= row.first && next < row.first + row.count) this.choose(next, true);
+  }
+
+  /** The first event that is drawn on its own: where a walk by keys begins. */
+  chooseShown() {
+    for (let k = 0; k < this.rows.length; k++) if (this.plan.rowY[k] >= 0 && this.chooseIn(k)) return;
+  }
+
+  /** Choose the event of a row that is nearest to the middle of what is shown, or of the event chosen before. */
+  chooseIn(row) {
+    const { t0, t1 } = this.view, { start, dur, count } = this.cols;
+    const middle = this.chosen < 0 ? t0 : Math.min(Math.max(start[this.chosen] + dur[this.chosen] / 2, t0), t1);
+    const { first, count: size } = this.rows[row];
+    let best = -1, distance = Infinity;
+    for (let k = first; k < first + size && start[k] < t1; k++) {
+      if ((count && count[k] > 1) || start[k] + dur[k] <= t0) continue;
+      const away = Math.max(start[k] - middle, middle - start[k] - dur[k], 0);
+      if (away < distance) [best, distance] = [k, away];
+    }
+    if (best < 0) return false;
+    this.choose(best, false);
+    this.reveal(best, false);
+    return true;
+  }
+
+  /** The row above or below that of the chosen event, of those that are shown and have an event here. */
+  otherRow(direction) {
+    if (this.chosen < 0) return this.chooseShown();
+    for (let k = rowOf(this.rows, this.chosen) + direction; k >= 0 && k < this.rows.length; k += direction)
+      if (this.plan.rowY[k] >= 0 && this.chooseIn(k)) return;
+  }
+
+  /** The next gap or finding in time, or the one before. */
+  nextFlag(direction) {
+    const flags = [...this.data.flags].sort((a, b) => a.t0 - b.t0 || a.t1 - b.t1);
+    if (!flags.length) return this.say("no gap and no finding is marked");
+    const at = this.flag ? flags.indexOf(this.flag) : direction > 0 ? -1 : 0;
+    this.toFlag(flags[(at + direction + flags.length) % flags.length]);
+  }
+
+  toFlag(flag) {
+    this.flag = flag;
+    const margin = Math.max((flag.t1 - flag.t0) * 0.5, 1000);
+    this.say(flag.label);
+    this.go(flag.t0 - margin, flag.t1 + margin);
   }
 
   // ---------------------------------------------------------------- search
@@ -193,11 +237,7 @@ export class Navigator extends Painter {
       return;
     }
     const flag = y < TOP && y >= RULER ? this.flagAt(x) : null;
-    if (flag) {
-      const margin = Math.max((flag.t1 - flag.t0) * 0.5, 1000);
-      this.say(flag.label);
-      return this.go(flag.t0 - margin, flag.t1 + margin);
-    }
+    if (flag) return this.toFlag(flag);
     const hit = this.cellAt(x, y);
     if (!hit) return this.choose(-1, false);
     if (hit.n === 1) return this.choose(hit.index, false);
@@ -211,7 +251,9 @@ export class Navigator extends Painter {
       w: () => this.zoomBy(1 / 1.5), "+": () => this.zoomBy(1 / 1.5), "=": () => this.zoomBy(1 / 1.5),
       s: () => this.zoomBy(1.5), "-": () => this.zoomBy(1.5),
       a: () => this.pan(-0.15), arrowleft: () => this.pan(-0.15), d: () => this.pan(0.15), arrowright: () => this.pan(0.15),
-      arrowup: () => this.scrollBy(-40), arrowdown: () => this.scrollBy(40),
+      arrowup: () => (event.shiftKey ? this.otherRow(-1) : this.scrollBy(-40)),
+      arrowdown: () => (event.shiftKey ? this.otherRow(1) : this.scrollBy(40)),
+      n: () => this.nextFlag(event.shiftKey ? -1 : 1),
       f: () => this.fit(), m: () => this.measure(), "?": () => this.toggleHelp(),
       "/": () => this.search.focus(), ".": () => this.neighbour(1), ",": () => this.neighbour(-1),
       enter: () => this.toMatch(event.shiftKey ? -1 : 1), g: () => this.toggleChosen(), escape: () => this.dismiss(),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from traceview import schema
 from traceview.dashboards.timeline.lanes import NO_STAGE
 from traceview.render.names import plain
-from traceview.render.palette import STAGES, UNATTRIBUTED
+from traceview.render.palette import OTHERS, STAGES, UNATTRIBUTED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,8 +22,8 @@ COLUMNS: Final = ("start", "dur", "name", "stage", "kind", "id", "launch", "op")
 
 KIND_COLOURS: Final = {
     "kernel": "#0072B2", "xla_op": "#0072B2", "graph": "#0072B2", "collective": "#CC79A7", "memcpy": "#56B4E9",
-    "memset": "#56B4E9", "sync": "#E69F00", "async_wait": "#E69F00", "op": "#009E73", "api": "#7F5FB5",
-    "python": "#8C9BAB", "annotation": "#B8A600", "xla_module": "#B8A600", "compile": "#8C6D46",
+    "memset": "#56B4E9", "sync": "#E69F00", "async_wait": "#E69F00", "op": "#009E73", "api": "#5B3FD0",
+    "python": OTHERS, "annotation": "#8ECF7C", "xla_module": "#8ECF7C", "compile": "#7A5A1E",
 }  # fmt: skip
 """Colours of events where no stage is known. Where stages are, what lies in none is grey."""
 
@@ -39,9 +39,6 @@ _LEGEND: Final = (
     ("compilation", ("compile",)),
     ("other", ("overhead", "counter", "other")),
 )
-
-MORE_STAGES: Final = "#5F6B76"
-"""The colour that all stages share for which no other is left."""
 
 
 MOST_NAME: Final = 4_000
@@ -173,7 +170,7 @@ def stage_colours(stages: Sequence[str], elsewhere: Mapping[str, str]) -> dict[s
     """
     kept = {name: elsewhere[name] for name in stages if name in elsewhere}
     free = iter([colour for colour in STAGES if colour not in kept.values()])
-    return {name: kept[name] if name in kept else next(free, MORE_STAGES) for name in stages}
+    return {name: kept[name] if name in kept else next(free, OTHERS) for name in stages}
 
 
 def _shown(shown: Selection) -> dict[str, Any]:
@@ -198,11 +195,9 @@ def _kinds(drawing: Drawing) -> list[dict[str, str]]:
 def _legend(drawing: Drawing, coloured: Mapping[str, str]) -> list[tuple[str, str]]:
     """Colour and words of each entry."""
     if drawing.stages:
-        first = [(colour, plain(name)) for name, colour in coloured.items() if colour != MORE_STAGES]
+        first = [(colour, plain(name)) for name, colour in coloured.items() if colour != OTHERS]
         more = len(drawing.stages) - len(first)
-        rest = (
-            [(MORE_STAGES, f"{more} more {'stage' if more == 1 else 'stages'}, named when pointed at")] if more else []
-        )
+        rest = [(OTHERS, f"{more} more {'stage' if more == 1 else 'stages'}, named when pointed at")] if more else []
         none = [(UNATTRIBUTED, "no stage")] if (drawing.events["stage"] == NO_STAGE).any() else []
         return [*first, *rest, *none]
     present = {schema.KINDS[code] for code in drawing.events["kind"].unique().to_list()}
@@ -217,7 +212,7 @@ def _note(drawing: Drawing, *, merged: bool) -> str:
     if merged:
         parts.append(
             f"The trace has {drawing.events.height:,} events; short ones are merged, with their number kept, until you "
-            "zoom in."
+            "zoom in. No arrows are drawn between calls and what they launched; a selected event says what launched it."
         )
     for kind, count in drawing.left_out.items():
         parts.append(f"{count:,} {kind} {'event has' if count == 1 else 'events have'} no length and no lane here.")

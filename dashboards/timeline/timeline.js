@@ -11,7 +11,9 @@ const KEYS = [
   ["A / D, ← / →", "move left and right; also drag the ruler, or Shift and drag"],
   ["↑ / ↓", "scroll the lanes; also the wheel over their names"],
   ["drag", "select a stretch of time and lanes: the table below says what lies in it"],
-  ["click, , / .", "select an event; the one before it or after it in its row"],
+  ["click, , / .", "select an event; the one before it or after it in its row (without one: the first that is shown)"],
+  ["Shift+↑ / Shift+↓", "select an event in the row above or below"],
+  ["N, Shift+N", "go to the next gap or finding, or the one before"],
   ["F", "fit: the selection, or else the whole trace"],
   ["M", "measure: keep the selection's edges and length on the ruler"],
   ["/, Enter, Shift+Enter", "search all events; next match, match before"],
@@ -60,6 +62,7 @@ class TimelineView extends Navigator {
     this.kept = null;
     this.area = null;
     this.measured = null;
+    this.flag = null;
     this.query = "";
     this.mask = null;
     this.hover = null;
@@ -111,6 +114,7 @@ class TimelineView extends Navigator {
     for (const [keys, what] of KEYS) list.append(element("dt", {}, keys), element("dd", {}, what));
     const close = element("button", { type: "button" }, "Close");
     on(close, "click", () => this.toggleHelp(false));
+    on(this.help, "keydown", (event) => event.key === "Escape" && this.toggleHelp(false));
     this.help.append(list, close);
     this.live = element("div", { class: "tv-live", "aria-live": "polite" });
     this.field.append(this.canvas, this.tip, this.help, this.live);
@@ -190,6 +194,7 @@ class TimelineView extends Navigator {
     this.open = new Set(data.lanes.flatMap((lane, k) => (lane.open ? [k] : [])));
     this.scroll = 0;
     this.measured = null;
+    this.flag = null;
     const first = data.view ?? {};
     this.view = clampView(first.t0 ?? 0, first.t1 ?? data.end, 0, data.end);
     this.query = this.search.value = first.q ?? "";

@@ -8,6 +8,7 @@ import polars as pl
 
 from traceview.dashboards.timeline.payload import Flag, Selection
 from traceview.dashboards.views import waterfall
+from traceview.exporting.marks import events_of
 from traceview.render.names import UNATTRIBUTED, plain
 from traceview.render.palette import STAGES, stage_colours
 from traceview.render.units import duration
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from traceview.dashboards.timeline.inside import Inside
     from traceview.dispatch import DispatchTable
+    from traceview.findings import Finding
     from traceview.gap_report import GapReport
     from traceview.partition import Partition
     from traceview.timeline import Timeline
@@ -27,19 +29,31 @@ MOST_GAPS: Final = 40
 MOST_CALLS: Final = 40
 """Attention calls that are marked, longest first."""
 
+MOST_EVENTS: Final = 12
+"""Events of a finding that are marked, longest first."""
+
+_CALL_BY_CALL: Final = {"TV101", "TV102", "TV108"}
+"""Findings whose calls are marked one by one, each from its first kernel to its last."""
+
 MOST_ROWS: Final = 200
 """Rows of a table."""
 
 
-def flags(timeline: Timeline, gaps: GapReport | None, table: DispatchTable) -> list[Flag]:
-    """What to mark above the lanes: gaps that the host could avoid, and attention that fell back.
+def flags(
+    timeline: Timeline, gaps: GapReport | None, table: DispatchTable, findings: Sequence[Finding] = ()
+) -> list[Flag]:
+    """What to mark above the lanes: gaps that the host could avoid, attention that fell back, and other findings.
 
     Args:
         timeline: The timeline.
         gaps: Its gaps.
         table: What ran.
+        findings: What the rules found; those that speak of events are marked where these are.
     """
-    return [*_gaps(gaps), *_attention(timeline, table)]
+    attention = _attention(timeline, table)
+    told = _CALL_BY_CALL if attention else set()
+    others = [flag for one in findings if one.code not in told for flag in _events(timeline, one)]
+    return [*_gaps(gaps), *attention, *others]
 
 
 def waterfall_colours(partition: Partition | None) -> dict[str, str]:
@@ -99,6 +113,14 @@ def _attention(timeline: Timeline, table: DispatchTable) -> list[Flag]:
             row["device"],
         )
         for row in spans.iter_rows(named=True)
+    ]
+
+
+def _events(timeline: Timeline, finding: Finding) -> list[Flag]:
+    longest = events_of(finding, timeline).sort("dur_ns", "id", descending=[True, False]).head(MOST_EVENTS)
+    return [
+        Flag("finding", f"{finding.code}: {finding.title}", start, start + length, device)
+        for start, length, device in longest.sort("id").select("start_ns", "dur_ns", "device").iter_rows()
     ]
 
 

@@ -31,6 +31,9 @@ FLAGS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    # No other machine has an address. To watch requests one by one would switch off the cache, and every page would
+    # load the app anew.
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 ]
 
 # Where an app of several pages is reloaded, Streamlit looks for its server below the page's own address first.
@@ -142,24 +145,20 @@ def picture(page, name: str) -> None:
 class Watch:
     """What a page must not do: fail in the console, or ask anything of another host."""
 
-    def __init__(self, context) -> None:
+    def __init__(self, page) -> None:
         self.errors: list[str] = []
         self.requests: list[str] = []
         self.left: list[str] = []
         self.sockets: list[str] = []
-        context.route("**/*", self._route)
-        context.on("console", self._console)
-        context.on("weberror", lambda error: self.errors.append(f"page error: {error.error}"))
-        context.on("page", lambda page: page.on("websocket", lambda socket: self.sockets.append(socket.url)))
+        page.on("request", self._request)
+        page.on("console", self._console)
+        page.on("pageerror", lambda error: self.errors.append(f"page error: {error}"))
+        page.on("websocket", lambda socket: self.sockets.append(socket.url))
 
-    def _route(self, route) -> None:
-        url = route.request.url
-        self.requests.append(url)
-        if re.match(r"(https?://127\.0\.0\.1[:/]|blob:|data:)", url):
-            route.continue_()
-        else:
-            self.left.append(url)
-            route.abort()
+    def _request(self, request) -> None:
+        self.requests.append(request.url)
+        if not re.match(r"(https?://127\.0\.0\.1[:/]|blob:|data:)", request.url):
+            self.left.append(request.url)
 
     def _console(self, message) -> None:
         if message.type == "error" and not _PROBE.search(message.location.get("url", "")):
@@ -183,17 +182,33 @@ def wait(page):
     return lambda: settled(page)
 
 
+@pytest.fixture(scope="session")
+def contexts(browser):
+    """A browser profile for each colour scheme, kept from test to test for what it has loaded of the app."""
+    made = {}
+
+    def get(scheme):
+        if scheme not in made:
+            made[scheme] = browser.new_context(
+                viewport={"width": 1280, "height": 800}, color_scheme=scheme, reduced_motion="reduce"
+            )
+        return made[scheme]
+
+    yield get
+    for context in made.values():
+        context.close()
+
+
 @pytest.fixture
-def page(browser, scheme, request):
+def page(contexts, scheme, request):
     """A page of 1280 by 800; how it looked at the end of the test is kept."""
-    context = browser.new_context(viewport={"width": 1280, "height": 800}, color_scheme=scheme, reduced_motion="reduce")
-    watch = Watch(context)
-    made = context.new_page()
+    made = contexts(scheme).new_page()
+    watch = Watch(made)
     made.set_default_timeout(60_000)  # on a busy machine; nothing waits for it otherwise
     yield made
     picture(made, request.node.name)
     failures = made.locator("[data-testid=stException]").count()
-    context.close()
+    made.close()
     assert failures == 0, "the page shows an error of Streamlit"
     assert watch.errors == []
     assert watch.left == []

@@ -18,16 +18,15 @@ GUTTER, TOP = 216, 40
 
 
 @pytest.fixture(scope="session")
-def link(dashboard, browser):
-    """The address of the timeline of a sample that is open; given by its path, it stays when the session ends."""
-    context = browser.new_context()
-    page = context.new_page()
+def link(dashboard, contexts):
+    """The address of the timeline of a sample that is open; an upload would go with its session."""
+    page = contexts("light").new_page()
+    page.set_default_timeout(60_000)
     page.goto(dashboard)
-    page.get_by_label("File, folder or pattern on this machine, of any size").fill(str(MATH))
-    page.get_by_role("button", name="Open", exact=True).click()
+    page.locator(".st-key-sample-flash-requested-math-ran button").first.click()
     page.locator("[class*=st-key-headline]").first.wait_for()
     trace = address(page)["trace"]
-    context.close()
+    page.close()
     return f"{dashboard}/timeline?trace={trace}"
 
 
@@ -47,6 +46,16 @@ def address(page):
     return {key: values[0] for key, values in parse_qs(urlsplit(page.url).query).items()}
 
 
+def until(page, canvas, change, *before):
+    """Wait until the canvas is as wanted; ``change`` is an expression in ``c``, its data set, and ``b``."""
+    page.wait_for_function(f"([e, b]) => (c => {change})(e.dataset)", arg=[canvas.element_handle(), list(before)])
+
+
+def span(page, canvas, test):
+    """Wait until the length of what is shown passes a test, an expression in ``s``."""
+    until(page, canvas, f"(s => {test})(c.view.split('-')[1] - c.view.split('-')[0])")
+
+
 def told(page, **wanted):
     """Wait until the address says so."""
     for name, value in wanted.items():
@@ -59,7 +68,8 @@ def test_keys_zoom_and_a_reload_shows_the_same(page, link, keep):
     canvas.focus()
     for key in ("w", "w", "w", "d"):
         page.keyboard.press(key)
-    page.wait_for_timeout(400)
+    span(page, canvas, f"s < {(whole[1] - whole[0]) / 3}")
+    page.wait_for_url(re.compile(r"[?&]t0=[1-9]"))
     near = shown(canvas)
     assert (near[1] - near[0]) / (whole[1] - whole[0]) == pytest.approx(1.5**-3, rel=0.01)
     told(page, t0=near[0], t1=near[1])
@@ -75,14 +85,12 @@ def test_keys_zoom_and_a_reload_shows_the_same(page, link, keep):
     assert shown(canvas) == near
     canvas.focus()
     page.keyboard.press("f")
-    page.wait_for_timeout(100)
-    assert shown(canvas) == whole
+    until(page, canvas, "c.view === b[0]", f"{whole[0]}-{whole[1]}")
     # The wheel is the page's own until the timeline has the focus; then it zooms where the pointer is.
     box = canvas.bounding_box()
     page.mouse.move(box["x"] + GUTTER + 10, box["y"] + 100)
     page.mouse.wheel(0, -300)
-    page.wait_for_timeout(200)
-    assert shown(canvas)[1] - shown(canvas)[0] < 0.7 * (whole[1] - whole[0])
+    span(page, canvas, f"s < {0.7 * (whole[1] - whole[0])}")
     assert float(canvas.get_attribute("data-draw-ms")) < 500
 
 
@@ -164,7 +172,7 @@ def test_an_address_may_name_an_event_alone(page, link):
 
 def test_what_is_too_much_for_a_browser_is_merged_by_the_server(page, merging_dashboard, wait):
     page.goto(merging_dashboard)
-    page.locator("input[type=file]").first.set_input_files(str(MATH))
+    page.locator(".st-key-sample-flash-requested-math-ran button").first.click()
     page.locator("[class*=st-key-headline]").first.wait_for()
     page.get_by_role("link", name="Timeline", exact=True).first.click()
     canvas = page.locator(CANVAS)
@@ -177,9 +185,8 @@ def test_what_is_too_much_for_a_browser_is_merged_by_the_server(page, merging_da
     canvas.focus()
     for _ in range(6):
         page.keyboard.press("w")
-    page.wait_for_timeout(400)
+    span(page, canvas, f"s < {(whole[1] - whole[0]) / 11}")
     near = shown(canvas)
-    assert near[1] - near[0] < (whole[1] - whole[0]) / 9
     told(page, t0=near[0], t1=near[1])
     wait()
     page.wait_for_function("([c, before]) => c.dataset.entries !== before", arg=[canvas.element_handle(), coarse])
@@ -187,5 +194,54 @@ def test_what_is_too_much_for_a_browser_is_merged_by_the_server(page, merging_da
     search.fill("softmax")
     page.get_by_text(re.compile(r"^\d+ matches$")).wait_for()
     search.press("Enter")
-    page.wait_for_timeout(400)
-    assert shown(canvas) != near
+    until(page, canvas, "c.view !== b[0]", f"{near[0]}-{near[1]}")
+
+
+def test_every_step_from_the_tools_to_an_event_can_be_done_with_keys_alone(page, link, wait, keep):
+    canvas = opened(page, link)
+    page.get_by_role("button", name="Zoom out (S)").focus()
+    walked = []
+    for _ in range(12):
+        walked.append(page.evaluate("() => { const e = document.activeElement; return e.ariaLabel || e.tagName }"))
+        if walked[-1].startswith("Timeline of"):
+            break
+        page.keyboard.press("Tab")
+    assert walked[:-1] == [
+        "Zoom out (S)",
+        "Zoom in (W)",
+        "Fit the selection or the whole trace (F)",
+        "Search all events by name",
+        "Match before (Shift+Enter)",
+        "Next match (Enter)",
+        "Keys and mouse (?)",
+    ]
+    assert walked[-1].endswith("The tables below hold the same facts as text.")
+    # Whoever walks with keys sees where they are.
+    ring = canvas.evaluate("c => { const s = getComputedStyle(c); return [s.outlineStyle, parseFloat(s.outlineWidth)] }")
+    assert ring[0] == "solid"
+    assert ring[1] >= 2
+    page.keyboard.press("n")
+    told = page.locator(".tv-live")
+    page.wait_for_function("() => /gap of|attention ran|TV/.test(document.querySelector('.tv-live').textContent)")
+    page.keyboard.press("f")
+    # The first event that is shown, the one after it, and one in a row below.
+    seen = []
+    for key in (".", ".", "Shift+ArrowDown", "Shift+ArrowDown"):
+        page.keyboard.press(key)
+        until(page, canvas, "c.chosen !== '' && c.chosen !== b[0]", seen[-1] if seen else "")
+        seen.append(canvas.get_attribute("data-chosen"))
+    events = load(str(MATH)).events
+    assert events["name"][int(seen[-1])] in told.inner_text()
+    page.get_by_role("heading", name="Selected event").wait_for()
+    keep("chosen")
+    page.keyboard.press("?")
+    page.get_by_role("dialog", name="Keys and mouse").wait_for()
+    page.keyboard.press("Escape")
+    page.get_by_role("dialog", name="Keys and mouse").wait_for(state="hidden")
+    assert page.evaluate("() => document.activeElement.tagName") == "CANVAS"
+    # A row of the table of matches, too.
+    page.keyboard.press("/")
+    page.keyboard.type("softmax")
+    page.get_by_text(re.compile(r"\d+ events with “softmax” in the name")).wait_for()
+    wait()
+    page.keyboard.press("Escape")

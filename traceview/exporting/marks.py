@@ -85,11 +85,27 @@ def _device_stages(work: pl.DataFrame, track: str) -> list[Mark]:
     return [Mark(track, row["stage"], row["start_ns"], row["end_ns"]) for row in runs.iter_rows(named=True)]
 
 
-def _finding_mark(finding: Finding, timeline: Timeline) -> Mark:
-    """From the first to the last event of the name that it speaks of; over the whole trace if there is none."""
+def events_of(finding: Finding, timeline: Timeline) -> pl.DataFrame:
+    """Where a finding is in the timeline.
+
+    Args:
+        finding: What was found.
+        timeline: Where it was found.
+
+    Returns:
+        The rows of ``timeline.events`` that the finding speaks of: those that the rule named, else those whose name
+        is its place. No row if it speaks of the recording as a whole.
+    """
     events = timeline.events
-    named = events.filter(pl.col("name").cast(pl.String) == finding.where)
-    spanned = named if named.height else events
+    if finding.event_ids:
+        return events[sorted(set(finding.event_ids))]
+    return events.filter(pl.col("name").cast(pl.String) == finding.where)
+
+
+def _finding_mark(finding: Finding, timeline: Timeline) -> Mark:
+    """From the first to the last event that it speaks of; over the whole trace if there is none."""
+    found = events_of(finding, timeline)
+    spanned = found if found.height else timeline.events
     start = int(spanned["start_ns"].min() or 0)  # type: ignore[arg-type]  # Int64, so an int
     end = int((spanned["start_ns"] + spanned["dur_ns"]).max() or 0)  # type: ignore[arg-type]
     cost = {"cost_ns": str(finding.cost_ns)} if finding.cost_ns is not None else {}

@@ -1,7 +1,8 @@
 """The colours of charts, in one place: told apart by people who see few colours, on light and on dark ground.
 
-The stage colours are those of Okabe and Ito (Color Universal Design, 2008), without black and with red left out: red
-says that a check failed, and nothing else.
+The first stage colours are those of Okabe and Ito (Color Universal Design, 2008), without black and yellow and with red
+left out: red says that a check failed, and nothing else. The others were chosen so that no two colours of a chart come
+close for people with deuteranopia or protanopia either; ``tests/render/test_palette.py`` holds them to it.
 """
 
 from __future__ import annotations
@@ -11,10 +12,13 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-STAGES: Final = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#B8A600", "#7F5FB5", "#8C6D46")
+STAGES: Final = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#8ECF7C", "#5B3FD0", "#7A5A1E")
 """Colours of stages, longest stage first."""
 
-UNATTRIBUTED: Final = "#9AA0A6"
+OTHERS: Final = "#57636F"
+"""What all stages share for which no colour is left."""
+
+UNATTRIBUTED: Final = "#B9BFC5"
 """Time in no stage, of no known cause."""
 
 PARTS: Final = {
@@ -22,7 +26,7 @@ PARTS: Final = {
     "collective (exposed)": "#CC79A7",
     "copy (exposed)": "#56B4E9",
     "async wait": "#E69F00",
-    "idle": "#B0B6BD",
+    "idle": "#C4C9CE",
 }
 """Colours of the parts of a step, by :class:`traceview.accounting.Part`; every cause of idle time has that of idle."""
 

@@ -13,6 +13,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from traceview.quantities import percent
 from traceview.render.names import middle_cut, plain
+from traceview.render.palette import OTHERS as OTHERS_COLOUR
 from traceview.render.palette import PARTS, UNATTRIBUTED, stage_colours
 from traceview.render.units import duration
 from traceview.waterfall import OTHERS
@@ -36,7 +37,6 @@ _LETTER: Final = 6.9
 """Width of an average letter at that size; text that might not fit is cut or left out."""
 
 _FONT: Final = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', Arial, sans-serif"
-_OTHERS_COLOUR: Final = "#5F6B7A"
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ def _colours(chart: Waterfall) -> Mapping[str, str]:
     if not chart.by_stage:
         return {name: part_colour(name) for name in chart.names}
     stages = [name for name in chart.names if name != OTHERS]
-    return {**stage_colours(stages, NO_STAGE), OTHERS: _OTHERS_COLOUR}
+    return {**stage_colours(stages, NO_STAGE), OTHERS: OTHERS_COLOUR}
 
 
 def _short(name: str, within: str | None) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from traceview.callers import caller
+from traceview.findings import MOST_EVENTS
 from traceview.quantities import percent
 from traceview.reasons import Role
 from traceview.rules.kernel_evidence import together
@@ -23,11 +25,19 @@ _MAX_SIGNATURE: Final = 160
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Time of a group of dispatches: ``words`` for a title, ``device_ns`` as a number, ``where`` they were called."""
+    """Time of a group of dispatches.
+
+    Attributes:
+        words: For a title.
+        device_ns: As a number.
+        where: Places in the code that they were called from, ``""`` if none is recorded.
+        event_ids: The first few calls of each dispatch.
+    """
 
     words: str
     device_ns: int
     where: str
+    event_ids: tuple[int, ...]
 
 
 def timing(facts: Facts, rows: Sequence[Dispatch]) -> Cost:
@@ -45,7 +55,8 @@ def timing(facts: Facts, rows: Sequence[Dispatch]) -> Cost:
     places = Counter(
         place for row in rows for event_id in row.event_ids[:1] if (place := caller(facts.timeline, event_id))
     )
-    return Cost(words, device_ns, "; ".join(place for place, _ in places.most_common(3)))
+    events = tuple(itertools.islice((event for row in rows for event in row.event_ids), MOST_EVENTS))
+    return Cost(words, device_ns, "; ".join(place for place, _ in places.most_common(3)), events)
 
 
 def evidence_lines(rows: Sequence[Dispatch]) -> tuple[str, ...]:

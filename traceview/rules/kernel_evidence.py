@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypedDict
 
 import polars as pl
 
 from traceview.callers import caller
-from traceview.findings import Confidence, Finding, Severity
+from traceview.findings import MOST_EVENTS, Confidence, Finding, Severity
 from traceview.quantities import percent
 from traceview.rules.device_work import union_ns
 
@@ -100,6 +100,23 @@ def places(facts: Facts, event_ids: pl.Series) -> str:
     return "; ".join(place for place, _ in found.most_common(3)) or "no call stack recorded"
 
 
+class Located(TypedDict):
+    """The fields of a finding that say where it is."""
+
+    where: str
+    event_ids: tuple[int, ...]
+
+
+def located(facts: Facts, event_ids: pl.Series) -> Located:
+    """Where a finding is: the places in the code, and the events themselves.
+
+    Args:
+        facts: The trace.
+        event_ids: Events concerned, those that matter most first.
+    """
+    return {"where": places(facts, event_ids), "event_ids": tuple(event_ids.drop_nulls().head(MOST_EVENTS).to_list())}
+
+
 def cost_words(facts: Facts, cost_ns: int) -> str:
     """``"1.234 ms of device time, 5.0 % of busy time"``; of several devices it says that they are taken together."""
     share = f", {percent(cost_ns / facts.table.busy_ns)} of busy time" if facts.table.busy_ns else ""
@@ -135,7 +152,7 @@ def kernel_finding(
         code=advice.code,
         severity=severity,
         title=f"{title}: {cost_words(facts, device_ns)}",
-        where=places(facts, longest),
+        **located(facts, longest),
         evidence=(*remarks, *kernel_lines(work)),
         cost_ns=round(device_ns * saved_share),
         confidence=confidence,

@@ -65,6 +65,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         severity=Severity.ERROR,
         title=f"{count:,} SDPA call{'s' if count != 1 else ''} fell back to math{cost.words}",
         where=cost.where or "no call stack recorded",
+        event_ids=cost.event_ids,
         evidence=(*why, *evidence_lines(rows)),
         cost_ns=cost.device_ns or None,
         confidence=Confidence.MEASURED,

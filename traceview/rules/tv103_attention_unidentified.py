@@ -50,6 +50,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         severity=Severity.WARNING,
         title=f"{count:,} attention call{'s' if count != 1 else ''} ran something the trace does not tell{cost.words}",
         where=cost.where or "no call stack recorded",
+        event_ids=cost.event_ids,
         evidence=evidence_lines(rows),
         cost_ns=None,
         confidence=Confidence.MEASURED,

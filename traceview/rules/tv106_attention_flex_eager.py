@@ -32,7 +32,7 @@ import polars as pl
 from traceview.findings import Confidence, Finding, Severity
 from traceview.host_calls import innermost
 from traceview.rules.device_work import union_ns
-from traceview.rules.kernel_evidence import cost_words, kernel_lines, milliseconds, places, plural
+from traceview.rules.kernel_evidence import cost_words, kernel_lines, located, milliseconds, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,7 +59,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         code=CODE,
         severity=Severity.WARNING,
         title=f"{plural(calls.height, 'FlexAttention call')} ran without torch.compile: {words}",
-        where=places(facts, calls["id"]),
+        **located(facts, calls["id"]),
         evidence=(f"{calls.height:,} × Python frame {calls['name'][0]}", *kernel_lines(rows)),
         cost_ns=device_ns or None,
         confidence=Confidence.MEASURED,

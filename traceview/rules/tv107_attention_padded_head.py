@@ -67,6 +67,7 @@ def check(facts: Facts) -> Iterator[Finding]:
             title=f"{plural(count, 'attention call')} with head dimension {recorded} "
             f"ran the kernel for {kernel}{cost.words}",
             where=cost.where or "no call stack recorded",
+            event_ids=cost.event_ids,
             evidence=evidence_lines(rows),
             cost_ns=padding_ns,
             confidence=Confidence.SOURCED,

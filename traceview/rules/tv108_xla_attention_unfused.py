@@ -74,6 +74,7 @@ def check(facts: Facts) -> Iterator[Finding]:
             severity=Severity.ERROR if proven else Severity.WARNING,
             title=f"{calls} {'ran' if proven else 'seem to have run'} unfused{cost.words}",
             where=cost.where or "no call stack recorded",
+            event_ids=cost.event_ids,
             evidence=evidence_lines(group),
             cost_ns=cost.device_ns or None,
             confidence=Confidence.MEASURED if proven else Confidence.INFERRED,

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from traceview.findings import Confidence, Finding, Severity
-from traceview.rules.kernel_evidence import WORTH_SHARE, kernel_lines, milliseconds, places, plural, together
+from traceview.rules.kernel_evidence import WORTH_SHARE, kernel_lines, located, milliseconds, plural, together
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -81,7 +81,7 @@ def check(facts: Facts) -> Iterator[Finding]:
             title=f"{plural(count, what)} ran as {rows.height / count:.0f} kernels each: "
             f"{milliseconds(chain_ns)} of kernels{together(facts)}, "
             f"{milliseconds(saved_ns)} without the longest of each",
-            where=places(facts, rows["id"]),
+            **located(facts, rows["id"]),
             evidence=kernel_lines(rows),
             cost_ns=saved_ns,
             confidence=Confidence.INFERRED,

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from traceview.findings import Confidence, CostOf, Finding, Severity
+from traceview.findings import MOST_EVENTS, Confidence, CostOf, Finding, Severity
 from traceview.host_calls import innermost, named
 from traceview.rules.kernel_evidence import WORTH_SHARE, kernel_lines, milliseconds, plural
 
@@ -70,6 +70,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         title=f"{plural(slow.height, 'optimizer step')} launched {rows.height / slow.height:,.0f} kernels each: "
         f"{milliseconds(cost_ns)} from the first to the last",
         where=str(ranges["name"][0]),
+        event_ids=tuple(rows["id"].head(MOST_EVENTS).to_list()),
         evidence=kernel_lines(rows),
         cost_ns=cost_ns,
         cost_of=CostOf.WALL,

@@ -35,7 +35,7 @@ import polars as pl
 from traceview.findings import Confidence, CostOf, Finding, Severity
 from traceview.host_calls import host_union_ns, named, outermost
 from traceview.quantities import percent
-from traceview.rules.kernel_evidence import WORTH_SHARE, milliseconds, on_the_host, places, plural, shortened
+from traceview.rules.kernel_evidence import WORTH_SHARE, located, milliseconds, on_the_host, plural, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -83,7 +83,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         severity=Severity.WARNING,
         title=f"{plural(calls.height, 'op call')} fell back to the CPU: {milliseconds(cost_ns)} {on_the_host(calls)}, "
         f"{percent(cost_ns / host_ns)} of the time in ops",
-        where=places(facts, calls.sort("dur_ns", descending=True)["id"]),
+        **located(facts, calls.sort("dur_ns", descending=True)["id"]),
         evidence=(*lines, "each holds aten::_to_cpu, which copies its tensors to the host"),
         cost_ns=cost_ns,
         cost_of=CostOf.HOST,

@@ -33,7 +33,7 @@ import polars as pl
 from traceview.findings import Confidence, CostOf, Finding, Severity, Window
 from traceview.host_calls import host_union_ns
 from traceview.recompiles import after_warm_up, compilations, compile_spans
-from traceview.rules.kernel_evidence import milliseconds, on_the_host, places, plural, shortened
+from traceview.rules.kernel_evidence import located, milliseconds, on_the_host, plural, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -79,7 +79,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         code=CODE,
         severity=Severity.WARNING if steady else Severity.INFO,
         title=title,
-        where=places(facts, tops.sort("dur_ns", descending=True)["id"]),
+        **located(facts, tops.sort("dur_ns", descending=True)["id"]),
         evidence=(
             remark,
             *(f"{n:,} × {name}: {milliseconds(ns)}" for name, n, ns in longest.head(3).iter_rows()),

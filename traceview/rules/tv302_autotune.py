@@ -32,7 +32,7 @@ import polars as pl
 from traceview.findings import Confidence, CostOf, Finding, Severity, Window
 from traceview.host_calls import host_union_ns, named
 from traceview.rules.device_work import union_ns
-from traceview.rules.kernel_evidence import milliseconds, places, plural
+from traceview.rules.kernel_evidence import located, milliseconds, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -79,7 +79,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         severity=Severity.WARNING if steady else Severity.INFO,
         title=f"{plural(spans.height + calls.height, 'call')} tried kernels against each other"
         f"{' after the first recorded step' if steady else ''}: {milliseconds(cost_ns)}",
-        where=places(facts, pl.concat([spans["id"], kernels["id"]])),
+        **located(facts, pl.concat([spans["id"], kernels["id"]])),
         evidence=tuple(evidence),
         cost_ns=cost_ns,
         cost_of=CostOf.WALL,

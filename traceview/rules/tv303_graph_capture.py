@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Final
 
 from traceview.findings import Confidence, CostOf, Finding, Severity, Window
 from traceview.other_compilations import graph_captures
-from traceview.rules.kernel_evidence import milliseconds, on_the_host, places, plural
+from traceview.rules.kernel_evidence import located, milliseconds, on_the_host, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,7 +60,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         code=CODE,
         severity=Severity.WARNING if steady else Severity.INFO,
         title=f"{plural(late.height, 'graph capture')} after the warm-up: {milliseconds(cost_ns)} {on_the_host(late)}",
-        where=places(facts, late["id"]),
+        **located(facts, late["id"]),
         evidence=(remark,),
         cost_ns=cost_ns,
         cost_of=CostOf.HOST,

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Final
 
 from traceview.findings import Confidence, CostOf, Finding, Severity, Window
 from traceview.other_compilations import attention_plans
-from traceview.rules.kernel_evidence import milliseconds, on_the_host, places, plural
+from traceview.rules.kernel_evidence import located, milliseconds, on_the_host, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,7 +56,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         severity=Severity.WARNING if steady else Severity.INFO,
         title=f"{plural(slow.height, 'cuDNN attention call')} took far longer than usual: "
         f"{milliseconds(cost_ns)} {on_the_host(slow)}",
-        where=places(facts, slow["id"]),
+        **located(facts, slow["id"]),
         evidence=(
             f"usual call {milliseconds(round(slow['usual_ns'][0]))}, longest {milliseconds(int(slow['dur_ns'].max()))}",  # type: ignore[arg-type]
             f"{plural(shapes, 'input signature')} among them" if shapes else "input shapes are not recorded",

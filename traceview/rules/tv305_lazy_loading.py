@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Final
 
 from traceview.findings import Confidence, CostOf, Finding, Severity, Window
 from traceview.host_calls import host_union_ns, named
-from traceview.rules.kernel_evidence import milliseconds, on_the_host, places, plural
+from traceview.rules.kernel_evidence import located, milliseconds, on_the_host, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,7 +63,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         title=f"{plural(loads.height, 'load')} of kernel code "
         f"{'after the first recorded step' if steady else 'in the recorded window'}: "
         f"{milliseconds(cost_ns)} {on_the_host(loads)}",
-        where=places(facts, loads["id"]),
+        **located(facts, loads["id"]),
         evidence=(
             *(f"{n:,} × {name}" for name, n in names.head(3).iter_rows()),
             *(() if steady else ("fewer than two profiler steps are recorded, so this may be the warm-up",)),

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Final
 from traceview.findings import Confidence, CostOf, Finding, Severity, Window
 from traceview.host_calls import host_union_ns, named
 from traceview.quantities import percent
-from traceview.rules.kernel_evidence import milliseconds, on_the_host, places
+from traceview.rules.kernel_evidence import located, milliseconds, on_the_host
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,7 +60,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         severity=Severity.INFO,
         title=f"Checking guards took {milliseconds(cost_ns)} {on_the_host(lookups)}, "
         f"{percent(cost_ns / steady.span_ns)} of the steps",
-        where=places(facts, lookups["id"]),
+        **located(facts, lookups["id"]),
         evidence=(f"{lookups.height:,} lookups in {steady.steps.height:,} steps",),
         cost_ns=cost_ns,
         cost_of=CostOf.HOST,

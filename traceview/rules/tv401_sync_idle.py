@@ -37,7 +37,7 @@ from traceview.findings import Confidence, CostOf, Finding, Severity
 from traceview.gap_culprits import culprits
 from traceview.knowledge.idle_causes import Cause
 from traceview.quantities import percent
-from traceview.rules.kernel_evidence import milliseconds, places, plural, together
+from traceview.rules.kernel_evidence import located, milliseconds, plural, together
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,7 +66,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         severity=Severity.WARNING,
         title=f"{plural(waits['culprit_id'].n_unique(), 'wait')} of the host left the device idle: "
         f"{milliseconds(cost_ns)}{together(facts)}, {percent(cost_ns / facts.span_ns)} of the recorded span",
-        where=places(facts, waits.sort("cost_ns", descending=True)["culprit_id"].unique(maintain_order=True)),
+        **located(facts, waits.sort("cost_ns", descending=True)["culprit_id"].unique(maintain_order=True)),
         evidence=tuple(
             f"{one.count:,} × {one.words}: device idle for {milliseconds(one.ns)}"
             for one in culprits(facts.timeline, waits, most=5)

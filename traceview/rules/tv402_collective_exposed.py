@@ -31,7 +31,7 @@ import polars as pl
 from traceview.busy import busy
 from traceview.findings import Confidence, Finding, Severity
 from traceview.quantities import percent
-from traceview.rules.kernel_evidence import kernel_lines, milliseconds, places, together
+from traceview.rules.kernel_evidence import kernel_lines, located, milliseconds, together
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,7 +62,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         severity=Severity.INFO,
         title=f"Communication ran beside no computation for {milliseconds(cost_ns)}{together(facts)}, "
         f"{percent(cost_ns / span_ns)} of the recorded span",
-        where=places(facts, rows["id"]),
+        **located(facts, rows["id"]),
         evidence=(
             f"{percent(cost_ns / total_ns)} of {milliseconds(total_ns)} of communication",
             *_waiting(facts),

@@ -33,7 +33,7 @@ from traceview.findings import Confidence, CostOf, Finding, Severity
 from traceview.gap_culprits import culprits
 from traceview.knowledge.idle_causes import Cause
 from traceview.quantities import percent
-from traceview.rules.kernel_evidence import milliseconds, places, plural, together
+from traceview.rules.kernel_evidence import located, milliseconds, plural, together
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,7 +78,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         severity=Severity.INFO,
         title=f"The device waited for late launches for {milliseconds(cost_ns)}{together(facts)}, "
         f"{percent(cost_ns / facts.span_ns)} of the recorded span",
-        where=places(facts, longest.head(40)),
+        **located(facts, longest),
         evidence=tuple(
             f"{cause}: {milliseconds(ns)} in {plural(count, 'stretch', 'stretches')}{_held(facts, late, cause)}"
             for cause, ns, count in by_cause.iter_rows()

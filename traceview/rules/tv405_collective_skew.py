@@ -35,7 +35,7 @@ from traceview import intervals
 from traceview.collective_skew import late_ranks
 from traceview.findings import Confidence, Finding, Severity
 from traceview.quantities import percent
-from traceview.rules.kernel_evidence import milliseconds, places, plural, together
+from traceview.rules.kernel_evidence import located, milliseconds, plural, together
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,7 +68,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         severity=Severity.WARNING,
         title=f"Ranks waited in collectives for {milliseconds(cost_ns)}{together(facts)}, "
         f"{percent(cost_ns / facts.span_ns)} of the recorded span: {label} came last in {count:,} of {matched:,}",
-        where=places(facts, waits.filter(pl.col("device") == device)["event_id"]),
+        **located(facts, waits.filter(pl.col("device") == device)["event_id"]),
         evidence=(
             f"of {spent} in {plural(matched, 'collective')}, {transfer} are transfer, the rest is waiting",
             *(f"{name} came last in {n:,}: the others waited {milliseconds(ns)}" for name, _, n, ns in late[:3]),

@@ -32,7 +32,7 @@ import polars as pl
 from traceview import intervals
 from traceview.findings import Confidence, Finding, Severity
 from traceview.quantities import percent
-from traceview.rules.kernel_evidence import milliseconds, places, shortened, together
+from traceview.rules.kernel_evidence import located, milliseconds, shortened, together
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,7 +72,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         severity=Severity.WARNING,
         title=f"{count:,} {'copy' if count == 1 else 'copies'} of pageable memory ran beside no computation: "
         f"{milliseconds(cost_ns)}{together(facts)}, {percent(cost_ns / facts.span_ns)} of the recorded span",
-        where=places(facts, copies.sort("dur_ns", descending=True)["id"]),
+        **located(facts, copies.sort("dur_ns", descending=True)["id"]),
         evidence=tuple(lines),
         cost_ns=cost_ns,
         confidence=Confidence.MEASURED,

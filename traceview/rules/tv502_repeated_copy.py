@@ -31,7 +31,7 @@ import polars as pl
 
 from traceview.findings import Confidence, CostOf, Finding, Severity, Window
 from traceview.rules.device_work import union_ns
-from traceview.rules.kernel_evidence import milliseconds, places, plural, together
+from traceview.rules.kernel_evidence import located, milliseconds, plural, together
 from traceview.transfers import EXPLICIT_COPY, copies
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         severity=Severity.WARNING,
         title=f"The same {rows.height // steps:,} copies {where} came back in each "
         f"of {steps:,} steps: {milliseconds(cost_ns)}{'' if on_host else together(facts)}",
-        where=places(facts, rows["id"]),
+        **located(facts, rows["id"]),
         evidence=(f"{int(rows['bytes'].sum()) / steps / 1e6:,.1f} MB per step, in {plural(again.sizes, 'size')}",),
         cost_ns=cost_ns,
         cost_of=CostOf.HOST if on_host else CostOf.DEVICE,

@@ -30,7 +30,7 @@ import polars as pl
 from traceview.allocations import allocator_calls
 from traceview.findings import Confidence, CostOf, Finding, Severity, Window
 from traceview.host_calls import host_union_ns
-from traceview.rules.kernel_evidence import milliseconds, on_the_host, places, plural
+from traceview.rules.kernel_evidence import located, milliseconds, on_the_host, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,7 +60,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         severity=Severity.WARNING,
         title=f"{plural(calls.height, 'allocator call')} after the first recorded step: "
         f"{milliseconds(cost_ns)} {on_the_host(calls)}",
-        where=places(facts, calls.sort("dur_ns", descending=True)["id"]),
+        **located(facts, calls.sort("dur_ns", descending=True)["id"]),
         evidence=tuple(
             f"{count:,} × {name}: {milliseconds(ns)}"
             for name, count, ns in names.sort(["dur_ns", "name"], descending=[True, False]).head(5).iter_rows()

@@ -30,7 +30,7 @@ import polars as pl
 
 from traceview.findings import Confidence, Finding, Severity
 from traceview.launches import graph_replays
-from traceview.rules.kernel_evidence import places, plural
+from traceview.rules.kernel_evidence import located, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,7 +61,7 @@ def _finding(facts: Facts, title: str, event_ids: pl.Series) -> Finding:
         code=CODE,
         severity=Severity.WARNING,
         title=title,
-        where=places(facts, event_ids),
+        **located(facts, event_ids),
         evidence=("graph launches and the device work linked to them",),
         cost_ns=None,
         confidence=Confidence.MEASURED,

@@ -36,8 +36,8 @@ from traceview.rules.hlo import CATEGORY_KEYS, with_detail
 from traceview.rules.kernel_evidence import (
     WORTH_SHARE,
     kernel_lines,
+    located,
     milliseconds,
-    places,
     plural,
     share_of_busy,
     together,
@@ -76,7 +76,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         severity=Severity.INFO,
         title=f"{plural(rows.height, 'custom call')} with no FLOPs recorded: {milliseconds(union_ns(rows))}"
         f"{together(facts)}, {percent(share)} of busy time, are missing from every FLOP rate",
-        where=places(facts, rows.sort("dur_ns", descending=True)["id"]),
+        **located(facts, rows.sort("dur_ns", descending=True)["id"]),
         evidence=kernel_lines(rows),
         cost_ns=None,
         confidence=Confidence.MEASURED,

@@ -5,6 +5,7 @@ import pytest
 
 from traceview import load
 from traceview.dashboards.views import timeline as view
+from traceview.exporting.marks import events_of
 from traceview.gap_report import gap_report
 from traceview.gate import check
 
@@ -46,3 +47,26 @@ def test_gaps_are_marked_by_what_can_be_won_back(repository):
 def test_without_findings_nothing_is_marked(repository):
     trace = load(str(repository / "sample_traces" / "flash-requested-flash-ran.cuda-authored.json.gz"))
     assert [flag for flag in view.flags(trace, None, check(trace).table) if flag.kind == "finding"] == []
+
+
+def test_findings_are_marked_at_the_events_that_they_speak_of(repository):
+    trace = load(str(repository / "sample_traces" / "image-pipeline-before.cuda-authored.json.gz"))
+    found = check(trace).findings
+    marked = [flag for flag in view.flags(trace, None, check(trace).table, found) if flag.kind == "finding"]
+    spans = set(trace.events.select("start_ns", end=pl.col("start_ns") + pl.col("dur_ns"), on="device").iter_rows())
+    told = {one.code: [flag for flag in marked if flag.label == f"{one.code}: {one.title}"] for one in found}
+    for one in found:
+        rows = events_of(one, trace)
+        assert rows.height == len(set(one.event_ids)) or not one.event_ids
+        assert len(told[one.code]) >= min(rows.height, view.MOST_EVENTS) or one.code == "TV102"
+    assert {"TV501", "TV401"} <= {code for code, flags in told.items() if flags}
+    assert all((flag.start_ns, flag.end_ns, flag.device) in spans for flag in marked if flag.label.startswith("TV"))
+    copies = [flag for flag in marked if flag.label.startswith("TV501")]
+    assert 0 < len(copies) <= view.MOST_EVENTS
+
+
+def test_a_finding_of_the_whole_recording_is_marked_nowhere(repository):
+    trace = load(str(repository / "sample_traces" / "bad" / "cut-in-event.json"))
+    about = [one for one in check(trace).findings if one.where == "the recording"]
+    assert about
+    assert view.flags(trace, None, check(trace).table, about) == []

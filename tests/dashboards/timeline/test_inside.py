@@ -9,7 +9,7 @@ from authored_timeline import host, kernel, launch, op, timeline
 from traceview import load
 from traceview.dashboards.timeline import inside
 from traceview.dashboards.timeline.lanes import draw
-from traceview.dashboards.timeline.payload import MORE_STAGES, Area, Selection, payload, selection, stage_colours
+from traceview.dashboards.timeline.payload import OTHERS, Area, Selection, payload, selection, stage_colours
 from traceview.dashboards.views import timeline as view
 from traceview.render.palette import STAGES
 from traceview.stages import assign_stages
@@ -176,7 +176,7 @@ def test_stages_keep_the_colour_that_they_have_elsewhere():
     colours = stage_colours(stages, {"s3": STAGES[0], "unseen": STAGES[5]})
     assert (colours["s3"], colours["s0"], colours["s1"]) == (STAGES[0], STAGES[1], STAGES[2])
     assert len({colours[stage] for stage in stages[: len(STAGES)]}) == len(STAGES)
-    assert [colours[stage] for stage in stages[-2:]] == [MORE_STAGES, MORE_STAGES]
+    assert [colours[stage] for stage in stages[-2:]] == [OTHERS, OTHERS]
 
 
 SPANS = st.lists(
