@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -39,10 +39,17 @@ HEADINGS = (
 
 @dataclass(frozen=True)
 class Facts:
-    """What a rule may look at. What costs time to find out is found out once, when the first rule asks."""
+    """What a rule may look at. What costs time to find out is found out once, when the first rule asks.
+
+    Attributes:
+        timeline: The trace, with launches linked.
+        table: What ran.
+        found: What rules have found already, by code; :func:`traceview.rules.catalogue.all_findings` fills it.
+    """
 
     timeline: Timeline
     table: DispatchTable
+    found: dict[str, tuple[Finding, ...]] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of(cls, timeline: Timeline) -> Facts:
@@ -84,14 +91,6 @@ class Facts:
     def _causes(self) -> tuple[pl.DataFrame, pl.DataFrame]:
         stretches = idle(self.timeline, self.works)
         return both_causes(self.timeline, stretches, self.works, host=self.idle_split.host)
-
-    @cached_property
-    def findings(self) -> tuple[Finding, ...]:
-        """What every rule finds, rule by rule."""
-        # The catalogue imports every rule, and every rule this module.
-        from traceview.rules.catalogue import all_findings
-
-        return tuple(all_findings(self))
 
     @cached_property
     def steps(self) -> StepTable:
