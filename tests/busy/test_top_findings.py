@@ -15,6 +15,7 @@ from traceview.gate import check
 from traceview.render.findings_text import write_findings
 from traceview.render.page import Page
 from traceview.report import report
+from traceview.rules import catalogue
 from traceview.rules.base import Facts
 from traceview.timeline import ImportReport, Note, Trust
 
