@@ -28,6 +28,7 @@ from traceview.expectations.vocabulary import spelled_out
 from traceview.findings import Finding, Severity
 from traceview.quantities import percent
 from traceview.rules.base import Facts
+from traceview.rules.catalogue import all_findings
 from traceview.sdpa import version_conflicts
 from traceview.stages import Staging, assign_stages, has_marks
 
@@ -112,7 +113,7 @@ def check(
     if facts is None or facts.timeline is not timeline or context.torch or context.cudnn:
         facts = Facts(timeline, dispatch_table(timeline, torch=context.torch, cudnn=context.cudnn))
     table = facts.table
-    found = _by_severity(facts.findings)
+    found = _by_severity(all_findings(facts))
     accepts = (*(expectations.accepts if expectations else ()), *baseline)
     accepted_findings = accept_findings(found, accepts, today)
     counting = [one for one, known in zip(found, accepted_findings.accepted, strict=True) if not known]

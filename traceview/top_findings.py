@@ -19,6 +19,7 @@ from traceview.accounting import process_of_devices
 from traceview.expectations.host_gaps import why_unreliable
 from traceview.findings import CostOf, Finding, Severity, Window
 from traceview.gaps import idle
+from traceview.rules.catalogue import all_findings
 from traceview.timeline import Trust
 from traceview.trust_limits import Answer, limits
 
@@ -88,7 +89,7 @@ def top_findings(facts: Facts) -> tuple[RankedFinding, ...]:
     stretches = idle(timeline, facts.works)
     idle_ns = int((stretches["end_ns"] - stretches["start_ns"]).sum()) if not doubt else None
     order = list(Severity)
-    ranked = (_ranked(one, windows[one.window], idle_ns, timeline, doubt) for one in facts.findings)
+    ranked = (_ranked(one, windows[one.window], idle_ns, timeline, doubt) for one in all_findings(facts))
     return tuple(
         sorted(ranked, key=lambda one: (one.share is None, -(one.share or 0.0), order.index(one.severity), one.code))
     )

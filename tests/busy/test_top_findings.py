@@ -15,7 +15,6 @@ from traceview.gate import check
 from traceview.render.findings_text import write_findings
 from traceview.render.page import Page
 from traceview.report import report
-from traceview.rules import catalogue
 from traceview.rules.base import Facts
 from traceview.timeline import ImportReport, Note, Trust
 
@@ -41,7 +40,7 @@ def ranked(monkeypatch):
     """Ranks given findings on a trace as if the rules had found them."""
 
     def rank(trace, *findings):
-        monkeypatch.setattr(catalogue, "all_findings", lambda _facts: iter(findings))
+        monkeypatch.setattr(top_findings, "all_findings", lambda _facts: iter(findings))
         return top_findings.top_findings(Facts(trace, dispatch_table(trace)))
 
     return rank
@@ -143,7 +142,7 @@ def test_idle_time_after_silent_graph_replays_is_not_trusted(ranked):
 def test_text_names_the_first_and_says_how_many_more(monkeypatch):
     trace = timeline(*ONE_DEVICE)
     given = [finding("TV110", 10 - n) for n in range(6)]
-    monkeypatch.setattr(catalogue, "all_findings", lambda _facts: iter(given))
+    monkeypatch.setattr(top_findings, "all_findings", lambda _facts: iter(given))
     out = io.StringIO()
     write_findings(Page(out), report(trace))
     lines = out.getvalue().splitlines()

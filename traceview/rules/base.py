@@ -86,12 +86,15 @@ class Facts:
         return both_causes(self.timeline, stretches, self.works, host=self.idle_split.host)
 
     @cached_property
-    def findings(self) -> tuple[Finding, ...]:
-        """What every rule finds, rule by rule."""
-        # The catalogue imports every rule, and every rule this module.
-        from traceview.rules.catalogue import all_findings
+    def _found(self) -> dict[str, tuple[Finding, ...]]:
+        """What each rule found that was asked, by code."""
+        return {}
 
-        return tuple(all_findings(self))
+    def found(self, rule: Rule) -> tuple[Finding, ...]:
+        """What a rule finds; it is asked once."""
+        if rule.code not in self._found:
+            self._found[rule.code] = tuple(rule.check(self))
+        return self._found[rule.code]
 
     @cached_property
     def steps(self) -> StepTable:

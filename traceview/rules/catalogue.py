@@ -30,7 +30,7 @@ RULES: Final[tuple[Rule, ...]] = tuple(rule_of(import_module(f"{rules.__name__}.
 
 def all_findings(facts: Facts) -> Iterator[Finding]:
     """What every rule finds, rule by rule."""
-    return (finding for rule in RULES for finding in rule.check(facts))
+    return (finding for rule in RULES for finding in facts.found(rule))
 
 
 def find_rule(code: str) -> Rule | None:
