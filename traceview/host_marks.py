@@ -115,8 +115,15 @@ def _outermost(parent: NDArray[np.int32], marked: NDArray[np.bool_]) -> NDArray[
     if not marked.any():
         return np.full(len(parent), nesting.NO_PARENT, np.int32)
     nearest = nesting.nearest_marked(parent, marked)
-    inside = (parent >= 0) & (nearest[np.maximum(parent, 0)] >= 0)
-    return nesting.nearest_marked(parent, marked & ~inside)
+    # From one marked event to the next around it: few are marked, and fewer lie within each other.
+    top = np.arange(len(parent), dtype=np.int32)
+    climbing = np.flatnonzero(marked)
+    around = np.where(parent[climbing] >= 0, nearest[parent[climbing]], nesting.NO_PARENT)
+    while (inside := around >= 0).any():
+        climbing, around = climbing[inside], around[inside]
+        top[climbing] = around
+        around = np.where(parent[around] >= 0, nearest[parent[around]], nesting.NO_PARENT)
+    return np.where(nearest >= 0, top[nearest], np.int32(nesting.NO_PARENT))
 
 
 def _own_causes(timeline: Timeline) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:

@@ -30,11 +30,16 @@ def merge(starts: Nanoseconds, ends: Nanoseconds) -> IntervalSet:
         ends: End of each interval, ns, exclusive.
     """
     real = ends > starts
-    starts, ends = starts[real], ends[real]
+    if not real.all():
+        starts, ends = starts[real], ends[real]
     if not len(starts):
         return starts, ends
-    order = np.argsort(starts, kind="stable")
-    starts, ends = starts[order], ends[order]
+    # Most of what comes here is in order, or is the union of something already.
+    if (starts[1:] < starts[:-1]).any():
+        order = np.argsort(starts, kind="stable")
+        starts, ends = starts[order], ends[order]
+    elif (starts[1:] > ends[:-1]).all():
+        return starts.copy(), ends.copy()
     # The running maximum, not the previous end: a long interval may cover several that come after it.
     reach = np.maximum.accumulate(ends)
     first = np.empty(len(starts), dtype=bool)

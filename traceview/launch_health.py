@@ -127,7 +127,7 @@ def _health(timeline: Timeline, work: Work, idle: dict[str, int], graphed: NDArr
         "idle_ns": sum(idle.values()),
         "work": len(work.starts),
         "launched": int(linked.sum()),
-        "launches": len(np.unique(work.launch_id[linked])),
+        "launches": pl.Series(work.launch_id[linked]).n_unique(),
         "graph_work": int(graphed.sum()),
     }
     if not linked.any():

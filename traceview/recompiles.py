@@ -110,8 +110,7 @@ def shows_compilation(timeline: Timeline) -> bool:
     """
     if any(run.format in _WITHOUT_COMPILERS for run in timeline.runs):
         return False
-    recorded = timeline.events.filter(pl.col("thread").is_not_null() & pl.col("kind").is_in(["op", "annotation"]))
-    return bool(recorded.height)
+    return bool(len(timeline.host_names(("op", "annotation"))))
 
 
 def why_compilation_hidden(timeline: Timeline) -> str:

@@ -108,7 +108,7 @@ def test_what_is_no_trace_is_told_at_once(tmp_path):
 
 
 def test_a_defect_is_one_line_and_no_traceback(sample, monkeypatch):
-    def fail(timeline):
+    def fail(timeline, **_more):
         raise ValueError("first line\nsecond line")
 
     monkeypatch.setattr("traceview.report.report", fail)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -39,17 +39,10 @@ HEADINGS = (
 
 @dataclass(frozen=True)
 class Facts:
-    """What a rule may look at. What costs time to find out is found out once, when the first rule asks.
-
-    Attributes:
-        timeline: The trace, with launches linked.
-        table: What ran.
-        found: What rules have found already, by code; :func:`traceview.rules.catalogue.all_findings` fills it.
-    """
+    """What a rule may look at. What costs time to find out is found out once, when the first rule asks."""
 
     timeline: Timeline
     table: DispatchTable
-    found: dict[str, tuple[Finding, ...]] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of(cls, timeline: Timeline) -> Facts:
@@ -91,6 +84,17 @@ class Facts:
     def _causes(self) -> tuple[pl.DataFrame, pl.DataFrame]:
         stretches = idle(self.timeline, self.works)
         return both_causes(self.timeline, stretches, self.works, host=self.idle_split.host)
+
+    @cached_property
+    def _found(self) -> dict[str, tuple[Finding, ...]]:
+        """What each rule found that was asked, by code."""
+        return {}
+
+    def found(self, rule: Rule) -> tuple[Finding, ...]:
+        """What a rule finds; it is asked once."""
+        if rule.code not in self._found:
+            self._found[rule.code] = tuple(rule.check(self))
+        return self._found[rule.code]
 
     @cached_property
     def steps(self) -> StepTable:

@@ -29,11 +29,8 @@ RULES: Final[tuple[Rule, ...]] = tuple(rule_of(import_module(f"{rules.__name__}.
 
 
 def all_findings(facts: Facts) -> Iterator[Finding]:
-    """What every rule finds, rule by rule. With the same facts no rule looks twice."""
-    for rule in RULES:
-        if rule.code not in facts.found:
-            facts.found[rule.code] = tuple(rule.check(facts))
-        yield from facts.found[rule.code]
+    """What every rule finds, rule by rule."""
+    return (finding for rule in RULES for finding in facts.found(rule))
 
 
 def find_rule(code: str) -> Rule | None:
