@@ -195,7 +195,7 @@ class Cache:
         found = []
         for source_bytes, _, _, path in self._names():
             try:
-                head = json.loads(pl.read_parquet_metadata(path)[timeline_file.MARK])
+                head = json.loads(timeline_file.read_metadata(path)[timeline_file.MARK])
                 about, status = head["cache"], path.stat()
                 found.append(
                     Entry(
@@ -265,7 +265,7 @@ class Cache:
             try:
                 if _checksum(path) != checksum:
                     raise UnfitFileError("its checksum is wrong")
-                head = json.loads(pl.read_parquet_metadata(path)[timeline_file.MARK])
+                head = json.loads(timeline_file.read_metadata(path)[timeline_file.MARK])
                 paths = [found.traces[at].path for at in head["cache"]["sources"]]
                 timeline, _ = timeline_file.read(path, paths=paths, rest=rest, checked=False)
                 os.utime(path)
@@ -301,7 +301,7 @@ class Cache:
                 os.replace(written, self.folder / f"{total}-{key}-{_checksum(written)}{_SUFFIX}")
         except (OSError, pl.exceptions.PolarsError) as error:
             reason = getattr(error, "strerror", None) or next(iter(str(error).splitlines()), "")
-            self._remark(f"the trace could not be cached ({reason})")
+            self._remark(f"the trace could not be cached ({reason}; traceview cache path says where)")
         finally:
             if new is not None:
                 shutil.rmtree(new, ignore_errors=True)

@@ -45,3 +45,16 @@ def test_a_stage_of_the_user_is_looked_for_in_both(run, samples):
 def test_one_line_for_a_mistake_before_any_trace_is_read(run, tmp_path):
     done = run("compare", tmp_path / "a", tmp_path / "b", "--fail-if", "faster=1%")
     assert done.err == ("traceview: error: --fail-if faster=1%: that is no limit. Write slower=PERCENT%: slower=5%.\n")
+
+
+def test_a_trace_without_step_marks_is_not_called_a_step(run, samples):
+    marked, plain = samples / MATH, samples / "compiled.cuda-authored.json"
+    both = run("compare", plain, plain)
+    words = " ".join(both.out.split())
+    assert words.startswith("Inconclusive: the whole trace (no step marks) takes ")
+    assert "one each" in words
+    assert "1 steady step" not in words
+    assert words.count("(no step marks, trust") == 2
+    mixed = " ".join(run("compare", plain, marked).out.split())
+    assert "A step takes" not in mixed
+    assert "What is taken as a step takes" in mixed
