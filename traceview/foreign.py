@@ -6,6 +6,7 @@ never by its name, and answered with the next step.
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
