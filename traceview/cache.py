@@ -43,10 +43,10 @@ LEAST_BYTES: Final = 256 << 10
 
 ASKED_FOR: Final = frozenset({
     "Collective name", "Device Id", "Device Type", "Group size", "In msg nelems", "Out msg nelems",
-    "Process Group Name", "Process Group Ranks", "Seq", "Total Reserved", "backend_kind", "category",
-    "custom_call_target", "device_duration_ps", "device_offset_ps", "dot_precision", "dot_types", "duration_ps",
-    "expression", "fused_ops", "hlo_category", "hlo_op", "hlo_text", "long_name", "mixed_scopes", "op_name",
-    "program_id", "start_ps", "step_num", "tf_op", "unfused_attention",
+    "Process Group Name", "Process Group Ranks", "Seq", "Total Reserved", "backend_kind", "category", "custom_call_target",
+    "device_duration_ps", "device_offset_ps", "dot_precision", "dot_types", "duration_ps", "expression", "fused_ops",
+    "hlo_category", "hlo_op", "hlo_text", "long_name", "mixed_scopes", "op_name", "program_id", "start_ps", "step_num",
+    "tf_op", "unfused_attention",
 })  # fmt: skip
 """Details that answers ask for; they are always kept. Of the others as many as cost little beside the load: in some
 formats all of them take longer than the load. What is not kept is made from the trace when somebody asks for it."""
@@ -196,7 +196,7 @@ class Cache:
         found = []
         for source_bytes, _, _, path in self._names():
             try:
-                head = json.loads(pl.read_parquet_metadata(path)[timeline_file.MARK])
+                head = json.loads(timeline_file.read_metadata(path)[timeline_file.MARK])
                 about, status = head["cache"], path.stat()
                 found.append(
                     Entry(
@@ -266,7 +266,7 @@ class Cache:
             try:
                 if _checksum(path) != checksum:
                     raise UnfitFileError("its checksum is wrong")
-                head = json.loads(pl.read_parquet_metadata(path)[timeline_file.MARK])
+                head = json.loads(timeline_file.read_metadata(path)[timeline_file.MARK])
                 paths = [found.traces[at].path for at in head["cache"]["sources"]]
                 timeline, _ = timeline_file.read(path, paths=paths, rest=rest, checked=False)
                 os.utime(path)
@@ -302,7 +302,7 @@ class Cache:
                 os.replace(written, self.folder / f"{total}-{key}-{_checksum(written)}{_SUFFIX}")
         except (OSError, pl.exceptions.PolarsError) as error:
             reason = getattr(error, "strerror", None) or next(iter(str(error).splitlines()), "")
-            self._remark(f"the trace could not be cached ({reason})")
+            self._remark(f"the trace could not be cached ({reason}; traceview cache path says where)")
         finally:
             if new is not None:
                 shutil.rmtree(new, ignore_errors=True)

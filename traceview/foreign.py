@@ -6,6 +6,7 @@ never by its name, and answered with the next step.
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -142,7 +143,7 @@ def _sqlite_tables(probe: Probe) -> frozenset[str]:
 
     try:
         # immutable: a trace on a read-only mount opens too, and no journal file is left beside it.
-        database = sqlite3.connect(f"file:{quote(str(probe.path.resolve()))}?mode=ro&immutable=1", uri=True)
+        database = sqlite3.connect(f"file:{quote(os.fsencode(probe.path.resolve()))}?mode=ro&immutable=1", uri=True)
         try:
             database.execute("PRAGMA trusted_schema=OFF")
             return frozenset(name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type='table'"))

@@ -6,8 +6,10 @@ Any reader of Parquet sees the events; :func:`read` makes the same :class:`~trac
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import shutil
 import tempfile
 import threading
 import weakref
@@ -21,6 +23,7 @@ import polars as pl
 
 from traceview import schema
 from traceview.building import NO_KEY, key_series
+from traceview.odd_paths import is_utf8, readable
 from traceview.timeline import Timeline
 from traceview.timeline_facts import UnfitFileError, read_report, read_runs, written_report, written_run
 
@@ -45,6 +48,8 @@ _ROWS: Final = 1 << 16
 _IN_MEMORY: Final = 1 << 20
 """So many cells of details are held while a file is written; of more each lies in a temporary file."""
 _MOST_FOOTER: Final = 1 << 28
+_NO_ROOM: Final = 1 << 16
+"""With fewer bytes free than this, a file that could not be written found no room."""
 _LEAST_BYTES_A_ROW: Final = 16
 _LINKS: Final = ("launch_id", "op_id", "parent_id")
 _KEYS: Final = ("process", "thread", "device", "inputs")
@@ -108,14 +113,36 @@ def write(
         from polars.io.plugins import register_io_source
 
         frame_schema = piece(timeline.events.height).schema
-        register_io_source(pieces, schema=frame_schema).sink_parquet(
-            path,
-            compression=compression,
-            compression_level=1 if compression == "zstd" else None,
-            statistics=False,
-            row_group_size=_ROWS * 4,
-            metadata=metadata,
-        )
+        with _written_to(path) as target:
+            register_io_source(pieces, schema=frame_schema).sink_parquet(
+                target,
+                compression=compression,
+                compression_level=1 if compression == "zstd" else None,
+                statistics=False,
+                row_group_size=_ROWS * 4,
+                metadata=metadata,
+            )
+
+
+@contextmanager
+def _written_to(path: Path) -> Iterator[Path | BinaryIO]:
+    """Where Polars may write, and its errors as what they are: it reports those of the system as its own.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    try:
+        if is_utf8(path):
+            yield path
+        else:  # Polars takes names as text; Python can open any.
+            with open(path, "wb") as file:
+                yield file
+    except pl.exceptions.ComputeError as error:
+        if not str(error).startswith("parquet:"):  # What makes the rows failed, not what writes them.
+            raise
+        if shutil.disk_usage(path.parent).free < _NO_ROOM:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), os.fspath(path)) from error
+        raise OSError(errno.EIO, str(error), os.fspath(path)) from error
 
 
 class _Column:
@@ -155,8 +182,9 @@ def _detail_columns(timeline: Timeline, folder: Path, wanted: Callable[[str], bo
         held += frame.height
         if held > _IN_MEMORY:
             spilled = folder / f"{at}.arrow"
-            frame.write_ipc(spilled)
-            frame = pl.read_ipc(spilled)
+            with open(spilled, "wb") as file:
+                frame.write_ipc(file)
+            frame = pl.read_ipc(readable(spilled))
         columns[key] = _Column(key, frame)
     return columns
 
@@ -225,6 +253,17 @@ def _first_line(error: BaseException) -> str:
     return next(iter(str(error).splitlines()), type(error).__name__).rstrip(".")
 
 
+def read_metadata(path: Path) -> dict[str, str]:
+    """The metadata of a Parquet file; opened here, as Polars takes no name that is not UTF-8.
+
+    Raises:
+        OSError: the file cannot be opened.
+        PolarsError: it is no Parquet file, or a damaged one.
+    """
+    with open(path, "rb") as file:
+        return pl.read_parquet_metadata(file)
+
+
 def _metadata(path: Path) -> dict[str, str]:
     with open(path, "rb") as file:
         size = file.seek(0, os.SEEK_END)
@@ -238,7 +277,7 @@ def _metadata(path: Path) -> dict[str, str]:
     if footer > _MOST_FOOTER:
         raise UnfitFileError("its footer is too large")
     try:
-        return pl.read_parquet_metadata(path)
+        return read_metadata(path)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, UnicodeDecodeError) as error:
         raise UnfitFileError("its footer is damaged") from error
 

@@ -6,6 +6,7 @@ the columns that ``PRAGMA table_info`` lists are read. No journal, index or shar
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
@@ -39,7 +40,7 @@ def uri_of(path: Path) -> str:
     Raises:
         UnreadableTraceError: the file is still being written: a journal or a write-ahead log lies beside it.
     """
-    target = quote(str(path.resolve()))
+    target = quote(os.fsencode(path.resolve()))
     for suffix, what in (("-journal", "a rollback journal"), ("-wal", "a write-ahead log")):
         beside = path.with_name(path.name + suffix)
         if not _has_content(beside):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from traceview.errors import UnreadableTraceError
+from traceview.odd_paths import readable
 from traceview.parsers.nsys import tables
 from traceview.parsers.nsys.tables import EVENT_TABLES, completed, empty, newest
 from traceview.timeline import Count
@@ -102,11 +103,11 @@ class Directory:
         path = self._files[table]
         kind = _kind_of(path)
         if kind == "parquet":
-            return pl.scan_parquet(path, glob=False)
+            return pl.scan_parquet(readable(path), glob=False)
         if kind == "arrow":
-            return pl.scan_ipc(path, glob=False)
+            return pl.scan_ipc(readable(path), glob=False)
         if kind == "stream":
-            return pl.read_ipc_stream(path).lazy()
+            return pl.read_ipc_stream(readable(path)).lazy()
         raise pl.exceptions.ComputeError("it is neither Parquet nor Arrow")
 
     def _schema(self, table: str) -> dict[str, pl.DataType]:

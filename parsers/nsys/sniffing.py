@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -19,7 +20,7 @@ def is_export(path: Path) -> bool:
     Locks and logs beside the file do not matter here; whether it can be read is judged when it is.
     """
     try:
-        connection = connect(f"file:{quote(str(path.resolve()))}?mode=ro&immutable=1")
+        connection = connect(f"file:{quote(os.fsencode(path.resolve()))}?mode=ro&immutable=1")
     except DATABASE_ERRORS:
         return False
     try:

@@ -352,7 +352,7 @@ def test_a_cache_that_cannot_be_written_costs_one_remark(trace, tmp_path, remark
     (tmp_path / "file").write_text("")
     cache = Cache(tmp_path / "file" / "cache", worth_seconds=0, least_bytes=0, remark=remarks.append)
     assert_same_timeline(load(trace), load(trace, cache=cache))
-    assert remarks == ["the trace could not be cached (Not a directory)"]
+    assert remarks == ["the trace could not be cached (Not a directory; traceview cache path says where)"]
 
 
 def test_a_timeline_file_is_not_cached(cache, tmp_path):
@@ -393,7 +393,7 @@ def test_without_a_listener_a_remark_is_logged(trace, tmp_path, caplog):
     (tmp_path / "file").write_text("")
     with caplog.at_level(logging.WARNING):
         load(trace, cache=Cache(tmp_path / "file" / "c", worth_seconds=0, least_bytes=0))
-    assert caplog.messages == ["the trace could not be cached (Not a directory)"]
+    assert caplog.messages == ["the trace could not be cached (Not a directory; traceview cache path says where)"]
 
 
 def test_clearing_leaves_what_is_not_ours(trace, cache):

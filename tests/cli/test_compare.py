@@ -45,3 +45,20 @@ def test_a_stage_of_the_user_is_looked_for_in_both(run, samples):
 def test_one_line_for_a_mistake_before_any_trace_is_read(run, tmp_path):
     done = run("compare", tmp_path / "a", tmp_path / "b", "--fail-if", "faster=1%")
     assert done.err == ("traceview: error: --fail-if faster=1%: that is no limit. Write slower=PERCENT%: slower=5%.\n")
+
+
+def test_a_trace_without_step_marks_is_not_called_a_step(run, samples, tmp_path):
+    marked, plain = samples / MATH, tmp_path / "t.json"
+    plain.write_text(
+        '{"schemaVersion": 1, "deviceProperties": [], "traceEvents": ['
+        '{"ph": "X", "cat": "kernel", "name": "a", "pid": 0, "tid": 7, "ts": 0, "dur": 10, "args": {"device": 0, "stream": 7}}]}'
+    )
+    words = " ".join(run("compare", plain, plain).out.split())
+    assert words.startswith(
+        "Inconclusive: the whole trace (no step marks) takes 10.00 us instead of 10.00 us (0.0 %; one each)"
+    )
+    assert "1 steady step" not in words.split("Conditions")[0]
+    assert words.count("(no step marks, trust") == 2
+    mixed = " ".join(run("compare", plain, marked).out.split())
+    assert not mixed.startswith("Inconclusive: a step takes")
+    assert "no step marks" in mixed.split(" before ")[0] or "What is taken as a step takes" in mixed

@@ -6,7 +6,9 @@ import json
 import os
 import re
 import shutil
+import signal
 import stat
+import sys
 
 import jsonschema
 import pytest
@@ -128,7 +130,7 @@ def test_a_write_that_fails_leaves_nothing(name, trace, tmp_path, run, monkeypat
     monkeypatch.setattr(module.os, "replace", full)
     done = run("convert", trace, "-o", out, "--force")
     assert done.code == 2
-    assert done.err.endswith("No space left on device.\n")
+    assert "cannot write: No space left on device." in done.err
     assert out.read_text() == "old"
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([name, "trace.json"])
 
@@ -174,3 +176,58 @@ def test_a_limit_that_is_no_number(trace, run, monkeypatch):
     assert done.err == (
         "traceview: error: TRACEVIEW_CACHE_LIMIT_MB: 'much' is not a whole number of megabytes. Give one such as 500.\n"
     )
+
+
+@pytest.mark.skipif(os.name == "nt" or sys.platform == "darwin", reason="names there are text")
+def test_a_folder_whose_name_is_not_utf8(trace, samples, tmp_path, run, monkeypatch):
+    from traceview import cache as cached
+
+    odd = os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9")
+    os.mkdir(odd)
+    first = run("report", trace, "--format", "json").json
+    shutil.copy(trace, odd)
+    assert run("report", f"{odd}/trace.json").code == 0
+    for name in ("t.parquet", "t.pftrace", "t.json.gz"):
+        assert run("convert", trace, "-o", f"{odd}/{name}").code == 0
+    again = run("report", f"{odd}/t.parquet", "--format", "json").json
+    assert again["steps"] == first["steps"]
+
+    database = samples / "flash-requested-math-ran.nsys-authored.sqlite"
+    shutil.copy(database, odd)
+    there = run("check-dispatch", f"{odd}/{database.name}")
+    assert (there.code, there.err) == (1, "")
+    assert there.out.splitlines()[0] == run("check-dispatch", database).out.splitlines()[0]
+
+    monkeypatch.setenv("TRACEVIEW_CACHE_DIR", f"{odd}/cache")
+    monkeypatch.delenv("TRACEVIEW_NO_CACHE")
+    for name in ("worth_seconds", "least_bytes"):
+        monkeypatch.setitem(cached.Cache.__init__.__kwdefaults__, name, 0)
+    assert run("report", trace) == run("report", trace)
+    assert len(run("cache", "--format", "json").json["entries"]) == 1
+
+
+@pytest.mark.parametrize("name", ["t.parquet", "t.pftrace", "t.json"])
+def test_a_target_that_cannot_be_written_is_named(trace, tmp_path, run, monkeypatch, name):
+    """A limit on the size of files stands for a full disk: the system refuses the write in the same way."""
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    old = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, before[1]))
+    try:
+        done = run("convert", trace, "-o", tmp_path / name)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, old)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith(f"traceview: error: --output {tmp_path / name}: cannot write: ")
+    assert "defect" not in done.err
+    assert [entry.name for entry in tmp_path.iterdir()] == ["trace.json"]
+
+
+def test_standard_output_is_refused(trace, run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = run("convert", trace, "-o", "-", "--format", "chrome")
+    assert (done.code, done.err) == (
+        2, "traceview: error: -: a converted trace does not go to standard output. Name a file; ./- is one called so.\n",
+    )  # fmt: skip
+    assert not (tmp_path / "-").exists()

@@ -43,7 +43,13 @@ def run(options: argparse.Namespace) -> Answer:
     timeline = load_traces(options)
     # A folder or a pattern among the traces says only now which files it means.
     _refuse_inputs(options.output, [str(one.path) for one in timeline.runs])
-    result = convert(timeline, options.output, form=options.format, replace=options.force)
+    try:
+        result = convert(timeline, options.output, form=options.format, replace=options.force)
+    except OSError as error:
+        raise UsageError(
+            "cannot-write", where=f"--output {options.output}", why=f"cannot write: {error.strerror or error}.",
+            next_step="Make room there, or choose another place.",
+        ) from None  # fmt: skip
 
     def write(out: TextIO) -> None:
         if options.json:

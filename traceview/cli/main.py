@@ -138,7 +138,8 @@ def build_parser(commands: Sequence[Command]) -> argparse.ArgumentParser:
     """The parser of the whole command line."""
     parser = argparse.ArgumentParser(
         prog="traceview",
-        description="Which kernel actually ran, where the time went, and why. Reads traces of the PyTorch profiler.",
+        description="Which kernel actually ran, where the time went, and why. Reads traces of the PyTorch profiler, "
+        "Nsight Systems and XProf (JAX, TensorFlow, PyTorch/XLA).",
         epilog=f"traceview COMMAND --help shows the options of a command. {_EXIT_CODES}",
         formatter_class=_HelpFormatter,
         allow_abbrev=False,

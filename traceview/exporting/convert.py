@@ -90,7 +90,9 @@ def refuse_target(path: str | os.PathLike[str], *, replace: bool) -> None:
     """
     place = os.path.realpath(path)
     why = next_step = ""
-    if os.path.isdir(place):
+    if os.fspath(path) == "-":
+        why, next_step = "a converted trace does not go to standard output.", "Name a file; ./- is one called so."
+    elif os.path.isdir(place):
         why, next_step = "that is a folder.", "Name a file in it."
     elif os.path.exists(place) and not stat.S_ISREG(os.stat(place).st_mode):
         why, next_step = "that is no regular file.", "Name a file."

@@ -11,6 +11,7 @@ from traceview.render.names import UNATTRIBUTED, stage_name
 from traceview.render.page import Column, Page
 from traceview.render.units import counted, duration, durations
 from traceview.step_change import Verdict
+from traceview.step_marks import StepSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from traceview.compare import Comparison, Delta, Side
     from traceview.dispatch_change import DispatchChange, Mix
     from traceview.slowdown_limit import LimitResult, SlowdownLimit
-    from traceview.step_change import StepChange
 
 DEFAULT_LIMIT: Final = 12
 
@@ -54,8 +54,9 @@ def headline(found: Comparison) -> str:
         return f"{_WORDS[found.verdict]}: {found.why}."
     if found.comparable is Comparable.NO:
         before, after = duration(round(step.before.median_ns)), duration(round(step.after.median_ns))
-        return f"Inconclusive: {found.why}. A step takes {before} before and {after} after, which proves nothing."
-    text = f"{_WORDS[found.verdict]}: a step takes {_length(step)}"
+        what = "A step" if _marked(found) else "What is taken as a step"
+        return f"Inconclusive: {found.why}. {what} takes {before} before and {after} after, which proves nothing."
+    text = f"{_WORDS[found.verdict]}: {_subject(found)} takes {_length(found)}"
     if found.verdict is Verdict.INCONCLUSIVE:
         text += f"; {found.why}"
     else:
@@ -86,13 +87,33 @@ def _largest(found: Comparison) -> str:
     return ""
 
 
-def _length(step: StepChange) -> str:
+def _unmarked(one: Side) -> bool:
+    """The trace has no step marks, so that all of it, in each process, counts as one step."""
+    return one.steps.table.source is StepSource.WHOLE
+
+
+def _marked(found: Comparison) -> bool:
+    return not _unmarked(found.before) and not _unmarked(found.after)
+
+
+def _subject(found: Comparison) -> str:
+    if _marked(found):
+        return "a step"
+    if _unmarked(found.before) and _unmarked(found.after):
+        return "the whole trace (no step marks)"
+    return f"a step (the whole trace {'before' if _unmarked(found.before) else 'after'}, which has no step marks)"
+
+
+def _length(found: Comparison) -> str:
+    step = found.step
     assert step.before is not None
     assert step.after is not None
     assert step.change is not None
     counts = f"medians of {step.before.count:,} and {step.after.count:,} steps"
     if step.before.count == step.after.count == 1:
-        counts = "one step each"
+        counts = "one step each" if _marked(found) else "one each"
+    elif _unmarked(found.before) and _unmarked(found.after):
+        counts = f"medians of {step.before.count:,} and {step.after.count:,} processes"
     text = f"{duration(round(step.after.median_ns))} instead of {duration(round(step.before.median_ns))}"
     speedup = step.speedup
     times = ""
@@ -165,7 +186,8 @@ def _comparable(found: Comparison) -> str:
 def _files(one: Side) -> str:
     files = one.trace.files
     more = f" and {counted(len(files) - 1, 'more file')}" if len(files) > 1 else ""
-    return f"{files[0]}{more} ({counted(one.count, 'steady step')}, trust {one.trace.trust})"
+    steps = "no step marks" if _unmarked(one) else counted(one.count, "steady step")
+    return f"{files[0]}{more} ({steps}, trust {one.trace.trust})"
 
 
 def grids(found: Comparison, limit: int) -> list[Grid]:

@@ -99,6 +99,10 @@ def _recorded(steps: StepTimeline, every: StepTimes) -> int:
     return max((one.wall_ns for one in steps.devices), default=0) if steps.devices else every.most_ns
 
 
+_MOST_UNKNOWN: Final = 0.5
+"""Where more of the time is in no stage, shares of the rest are not told."""
+
+
 def stage_sentence(table: StageTable) -> str:
     """Which stage takes most, and what a change of it can win at most."""
     if table.stages is None or not table.stages.height or not table.wall_ns:
@@ -121,8 +125,9 @@ def stage_sentence(table: StageTable) -> str:
     unknown = table.unattributed_ns / table.wall_ns
     text += f". In no stage: {percent(unknown)}"
     among = top["share_of_attributed"]
-    # What a host-only recording leaves unmarked is often no part of the program at all.
-    if unknown and not table.devices and lead == "Longest stage" and 0 < among < 1:
+    # What a host-only recording leaves unmarked is often no part of the program at all; of little that is marked,
+    # though, a share says nothing about the program.
+    if 0 < unknown <= _MOST_UNKNOWN and not table.devices and lead == "Longest stage" and 0 < among < 1:
         text += f"; of the rest it takes {percent(among)}, and that is at most {times(1 / (1 - among))} as fast without"
     return f"{text}."
 
