@@ -217,7 +217,9 @@ def test_every_step_from_the_tools_to_an_event_can_be_done_with_keys_alone(page,
     ]
     assert walked[-1].endswith("The tables below hold the same facts as text.")
     # Whoever walks with keys sees where they are.
-    ring = canvas.evaluate("c => { const s = getComputedStyle(c); return [s.outlineStyle, parseFloat(s.outlineWidth)] }")
+    ring = canvas.evaluate(
+        "c => { const s = getComputedStyle(c); return [s.outlineStyle, parseFloat(s.outlineWidth)] }"
+    )
     assert ring[0] == "solid"
     assert ring[1] >= 2
     page.keyboard.press("n")
