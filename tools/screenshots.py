@@ -43,10 +43,10 @@ MOST_BYTES: Final = 150_000
 
 TRACES: Final = {
     "cuda": SAMPLES / "flash-requested-math-ran.cuda-authored.json.gz",
-    "tpu": SAMPLES / "xprof" / "jax-tpu-unfused.xprof-authored.xplane.pb",
+    "tpu": SAMPLES / "xprof" / "image-pipeline-before.xprof-authored.xplane.pb",
 }
-BEFORE: Final = SAMPLES / "flash-requested-flash-ran.cuda-authored.json.gz"
-"""What the CUDA trace is compared with; there is no second TPU trace of the same program."""
+AFTER: Final = SAMPLES / "flash-requested-flash-ran.cuda-authored.json.gz"
+"""The program of the CUDA trace after the fix: what it is compared with."""
 
 PAGES: Final = ("overview", "dispatch", "gaps", "recompiles", "timeline", "what_if")
 ONCE: Final = ("open", "rules")
@@ -137,14 +137,14 @@ def take(browser: Browser, address: str, wanted: set[str]) -> None:
     """Take every picture, or those whose name is wanted."""
     page = new_page(browser)
     ids = {kind: opened(page, address, trace) for kind, trace in TRACES.items()}
-    before = opened(page, address, BEFORE)
+    after = opened(page, address, AFTER)
     shots = [(name, f"/{name}", "light") for name in ONCE]
     shots += [
         (f"{name.replace('_', '-')}-{kind}", f"/{name}?trace={trace}", "light")
         for kind, trace in ids.items()
         for name in PAGES
     ]
-    shots.append(("compare-cuda", f"/compare?trace={before}&before={before}&after={ids['cuda']}", "light"))
+    shots.append(("compare-cuda", f"/compare?trace={after}&before={ids['cuda']}&after={after}", "light"))
     shots.append(("timeline-cuda-dark", f"/timeline?trace={ids['cuda']}", "dark"))
     unknown = wanted - {title for title, _, _ in shots}
     if unknown:

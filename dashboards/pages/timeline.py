@@ -192,7 +192,7 @@ def _search(drawn: Drawn, text: str) -> None:
         more = f", the first {found.height:,} listed" if total > found.height else ""
         ui.text(f"{total:,} event{'' if total == 1 else 's'} with “{text}” in the name{more}.")
         rows = _table(view.found_table(found), "search", select=True)
-        st.caption("Choose a row to see it in the timeline.")
+        st.caption("Choose a row to see it in the timeline; with keys, Shift+Space on one of its cells.")
         if rows and rows[0] < found.height:
             _go_to(drawn.timeline, int(found["id"][rows[0]]))
         else:
