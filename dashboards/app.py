@@ -39,8 +39,10 @@ _ICON: Final = str(Path(__file__).with_name("icon.svg"))
 
 def _run(module: str) -> None:
     if module != "open":
-        # Every page keeps the open trace in its address, also those that show nothing of it.
+        # An address that names a trace makes it the open one, and every page keeps it there, whatever it shows.
+        # At once: a page that is reloaded while it still works it out must not forget its trace.
         state.trace_id()
+        state.to_address()
     boundary.guarded(imported(f"traceview.dashboards.pages.{module}").page)
 
 

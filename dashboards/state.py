@@ -66,10 +66,24 @@ def trace_id() -> str | None:
     if given:
         st.session_state[TRACE] = given
     known: str | None = st.session_state.get(TRACE)
-    if known:
-        # Moving to another page drops the parameters of the address.
-        st.query_params[TRACE] = known
     return known
+
+
+def to_address(**wanted: str | None) -> None:
+    """Keep in the address what a page shows, together with the open trace: moving to another page drops both.
+
+    A browser takes every change for a place to go back to, so this makes one change at most.
+
+    Args:
+        wanted: Parameters by name; one that is ``None`` or empty is taken away, others stay as they are.
+    """
+    now = st.query_params.to_dict()
+    new = {**now, **wanted}
+    if TRACE not in wanted:
+        new[TRACE] = st.session_state.get(TRACE) or now.get(TRACE)
+    kept = {name: value for name, value in new.items() if value}
+    if kept != now:
+        st.query_params.from_dict(kept)
 
 
 def show(job: Job) -> None:

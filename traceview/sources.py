@@ -81,12 +81,14 @@ def find(paths: Iterable[str | os.PathLike[str]], formats: Sequence[Format]) -> 
                 next_step="Is a variable unset? Give . to read the current folder.",
             )
         path = Path(text)
-        if path.is_dir():
+        # Unlike those of pathlib, these functions say no where the system refuses to look (a folder that may not be
+        # entered, a name that is too long); opening the file then says why.
+        if os.path.isdir(path):
             if not _add_if_trace(path, formats, traces, named=True):
                 _add_folder(path, formats, traces, skipped)
         elif not os.path.lexists(path) and glob.has_magic(text):
             matches = [Path(match) for match in sorted(glob.glob(text, recursive=True), key=_natural)]
-            whole = [match for match in matches if match.is_dir() and _add_if_trace(match, formats, traces)]
+            whole = [match for match in matches if os.path.isdir(match) and _add_if_trace(match, formats, traces)]
             files = [match for match in matches if _may_be_trace(match) and not _is_below(match, whole)]
             if files or not whole:
                 _add_all(text, files, formats, traces, skipped, found=bool(whole))
@@ -116,7 +118,7 @@ def _add_if_trace(folder: Path, formats: Sequence[Format], traces: dict[Path, So
 
 def _may_be_trace(path: Path) -> bool:
     """Sidecars belong to the traces beside them."""
-    return path.is_file() and not is_sidecar(path)
+    return os.path.isfile(path) and not is_sidecar(path)
 
 
 def _is_below(path: Path, folders: Iterable[Path]) -> bool:

@@ -21,7 +21,7 @@ from traceview.render.compare_text import headline, print_comparison
 from traceview.render.documents import dumps
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from streamlit.delta_generator import DeltaGenerator
     from streamlit.runtime.uploaded_file_manager import UploadedFile
@@ -46,6 +46,19 @@ def page() -> None:
         if job is not None:
             jobs[job.id] = job
     problems = st.container()
+    if _not_here(jobs):
+        # Two other traces in their place would be an answer to another question.
+        with problems:
+            st.info(
+                "This server does not have every trace of this link: it was started anew, or an upload was removed "
+                "with its session. Open the files again; the same content gets the same link.",
+                icon=":material/link_off:",
+            )
+            if st.button("Compare traces that are open"):
+                state.to_address(**{_BEFORE: None, _AFTER: None})
+                st.rerun()
+        _add(problems, expanded=True)
+        return
     if len(jobs) < 2:
         st.info("Open two traces to compare them: one before a change, one after it.", icon=":material/compare_arrows:")
         _add(problems, expanded=True)
@@ -61,6 +74,15 @@ def page() -> None:
     with st.spinner("Comparing"):
         found = compare_sides(_side(before, traces[0]), _side(after, traces[1]))
     _show(found)
+
+
+def _not_here(jobs: Mapping[str, Job]) -> list[str]:
+    """What the address asks to compare and the server does not know, unless the reader has chosen something since."""
+    if _JUST_OPENED in st.session_state:
+        return []
+    chosen = {name: st.session_state.get(f"compare-{name}") in jobs for name in (_BEFORE, _AFTER)}
+    asked = {name: st.query_params.get(name) for name in (_BEFORE, _AFTER)}
+    return [one for name, one in asked.items() if one and one not in jobs and not chosen[name]]
 
 
 def _choose(jobs: dict[str, Job]) -> tuple[str, str]:
@@ -90,8 +112,8 @@ def _choose(jobs: dict[str, Job]) -> tuple[str, str]:
             one = st.selectbox(
                 name.capitalize(), ids, format_func=lambda trace: f"{jobs[trace].title} ({trace[:6]})", key=key
             )
-        st.query_params[name] = one
         chosen.append(one)
+    state.to_address(**dict(zip((_BEFORE, _AFTER), chosen, strict=True)))
     return chosen[0], chosen[1]
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import streamlit as st
 
 from traceview.attention import SLOW
-from traceview.dashboards import ui
+from traceview.dashboards import state, ui
 from traceview.dashboards.pages.loading import opened
 from traceview.dashboards.uploads import without_folders
 from traceview.dashboards.views import dispatch as view
@@ -85,9 +85,9 @@ def _table(trace: Opened, rows: Sequence[Dispatch]) -> Dispatch | None:
         first=_first_choice(rows, numbers),
     )
     if not picked:
-        st.query_params.pop(_ROW, None)
+        state.to_address(**{_ROW: None})
         return None
-    st.query_params[_ROW] = str(numbers[picked[0]])
+    state.to_address(**{_ROW: str(numbers[picked[0]])})
     return shown[picked[0]]
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from traceview.dashboards import charts, ui
+from traceview.dashboards import charts, state, ui
 from traceview.dashboards.pages.loading import opened
 from traceview.dashboards.views import gaps as view
 from traceview.render.idle_text import gap_sentence
@@ -55,10 +55,10 @@ def _stretches(trace: Opened, result: GapReport) -> None:
     first = int(given) if given.isdecimal() and int(given) < table.frame.height else 0
     chosen = ui.table(table, key=f"gaps-{trace.id}", select=True, height=380, first=first)
     if not chosen or result.gaps is None:
-        st.query_params.pop(_ROW, None)
+        state.to_address(**{_ROW: None})
         st.caption("Choose a row to see what held the device.")
         return
-    st.query_params[_ROW] = str(chosen[0])
+    state.to_address(**{_ROW: str(chosen[0])})
     start_ns, dur_ns = result.gaps.select("start_ns", "dur_ns").row(chosen[0])
     with st.container(border=True, key="gap"):
         ui.facts(view.gap_story(trace.timeline, result, chosen[0]))

@@ -10,7 +10,7 @@ from traceview.dashboards import charts, ui
 from traceview.dashboards.pages.loading import opened
 from traceview.dashboards.views import waterfall
 from traceview.dashboards.views.findings import TOP, ranked_view
-from traceview.dashboards.views.overview import answer, captured, figures, strip
+from traceview.dashboards.views.overview import answer, captured, figures, has_steps, strip
 from traceview.dashboards.views.stages import import_table, kernels_table, stages_table, xprof_table
 from traceview.render.report_text import report_sentence
 
@@ -86,8 +86,9 @@ def _captured(report: Report) -> None:
 
 
 def _where_a_step_goes(trace: Opened) -> None:
-    st.markdown("#### Where a step goes")
     report = trace.report
+    whole = "step" if report.time is None or has_steps(report) else "recording"
+    st.markdown("#### Where a step goes" if whole == "step" else "#### Where the recorded time goes")
     devices = report.time.devices if report.time else None
     partition = trace.partition
     ways = [*(["by stage"] if partition is not None else []), *(["by what the device does"] if devices else [])]
@@ -112,7 +113,7 @@ def _where_a_step_goes(trace: Opened) -> None:
                 key="step",
                 bind="query-params",
             )
-        charts.show(waterfall.waterfall_chart(waterfall.stage_waterfall(cut, column), charts.ink()), "stages")
+        charts.show(waterfall.waterfall_chart(waterfall.stage_waterfall(cut, column), charts.ink(), whole), "stages")
     else:
         assert devices is not None
         labels = {one.device: one.label for one in report.trace.devices}
@@ -128,7 +129,7 @@ def _where_a_step_goes(trace: Opened) -> None:
                 bind="query-params",
             )
             chosen = chosen if which < 0 else [devices[which]]
-        charts.show(waterfall.waterfall_chart(waterfall.part_waterfall(chosen), charts.ink()), "parts")
+        charts.show(waterfall.waterfall_chart(waterfall.part_waterfall(chosen), charts.ink(), whole), "parts")
         if partition is None:
             for note in report.notes:
                 if note.part == "stages":

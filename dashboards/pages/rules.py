@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from traceview.dashboards import ui
+from traceview.dashboards import state, ui
 from traceview.dashboards.views.glossary import glossary, rule_pages, rules_table
 
 
@@ -19,7 +19,7 @@ def page() -> None:
     if at is None:
         st.caption("Choose a rule to read what it needs as evidence, when it is wrong, and what to do.")
     else:
-        st.query_params["rule"] = pages[at].code
+        state.to_address(rule=pages[at].code)
         with st.container(border=True):
             st.markdown(f"**{pages[at].title}**")
             st.markdown(pages[at].body)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import streamlit as st
 
-from traceview.dashboards import boundary, ui
+from traceview.dashboards import boundary, state, ui
 from traceview.dashboards.pages.loading import opened
 from traceview.dashboards.timeline import detail, inside
 from traceview.dashboards.timeline.component import point, timeline_view, told
@@ -99,11 +99,7 @@ def _remember(trace_id: str, shown: Selection) -> None:
     if shown.area is not None:
         area = shown.area
         parameters |= {"a0": str(area.start_ns), "a1": str(area.end_ns), "lanes": ",".join(area.lanes)}
-    for name in _PARAMETERS:
-        if parameters.get(name):
-            st.query_params[name] = parameters[name]
-        else:
-            st.query_params.pop(name, None)
+    state.to_address(**{name: parameters.get(name) for name in _PARAMETERS})
 
 
 @st.fragment

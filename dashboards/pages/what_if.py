@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import streamlit as st
 
-from traceview.dashboards import drawings, ui
+from traceview.dashboards import drawings, state, ui
 from traceview.dashboards.pages.loading import opened
 from traceview.dashboards.views import what_if as view
 from traceview.whatif import Change, Effect, host_work, what_if
@@ -34,10 +34,7 @@ def page() -> None:
     shares = dict(view.stages_to_change(stages))
     with left:
         changes, attributed_only = _choices(trace, shares, host_only=not stages.devices)
-    if changes:
-        st.query_params[_CHANGES] = view.encoded(changes)
-    else:
-        st.query_params.pop(_CHANGES, None)
+    state.to_address(**{_CHANGES: view.encoded(changes) if changes else None})
     found = what_if(stages, changes, host_ns=_host_ns(trace.id, trace), attributed_only=attributed_only)
     with head:
         ui.text(view.answer(found), kind="headline", key="what-if")

@@ -147,6 +147,11 @@ def figures(report: Report) -> list[Figure]:
     return [_step(report), *_shares(report), _host(report)]
 
 
+def has_steps(report: Report) -> bool:
+    """Whether the trace marks steps; without them the whole recording stands for one, and is not called a step."""
+    return report.time is not None and report.time.table.source is not StepSource.WHOLE
+
+
 def _step(report: Report) -> Figure:
     time = report.time
     assert time is not None
@@ -177,15 +182,26 @@ def _shares(report: Report) -> list[Figure]:
     wall = sum(one.wall_ns for one in devices)
     steps = sum(one.steps for one in devices)
     busy, exposed = sum(one.busy_ns for one in devices), sum(one.collective_ns + one.copy_ns for one in devices)
+    stepped = has_steps(report)
+    of = f"of {duration(round(wall / steps))}" if steps else ""
+    mean = f", mean of {len(devices)} devices" if len(devices) > 1 else ""
+
+    def note(ns: int) -> str:
+        return f"{duration(round(ns / steps))} {'a step' if stepped else of + mean}"
+
     found = [
-        Figure(name, percent(ns / wall if wall else None), f"{duration(round(ns / steps))} a step", meaning)
+        Figure(
+            name,
+            percent(ns / wall if wall else None),
+            note(ns),
+            meaning if stepped else meaning.replace("of the steps", "of the recording"),
+        )
         for (name, meaning), ns in zip(names, (busy, exposed), strict=True)
     ]
     waits = sum(one.async_wait_ns for one in devices)
     if waits:
         meaning = "A device waits for its own asynchronous copies or collectives: neither work nor idle."
-        note = f"{duration(round(waits / steps))} a step"
-        found.append(Figure("Device waits", percent(waits / wall if wall else None), note, meaning))
+        found.append(Figure("Device waits", percent(waits / wall if wall else None), note(waits), meaning))
     return found
 
 

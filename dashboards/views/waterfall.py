@@ -264,12 +264,13 @@ def unit_of(longest_ns: float) -> tuple[str, float]:
     return "ns", 1.0
 
 
-def waterfall_chart(frame: pl.DataFrame, ink: str = INK) -> alt.LayerChart:
+def waterfall_chart(frame: pl.DataFrame, ink: str = INK, whole: str = "step") -> alt.LayerChart:
     """Draw a waterfall; each bar has its length and share beside it, so that no colour has to be read.
 
     Args:
         frame: What to draw.
         ink: Colour of text on the ground.
+        whole: What the bars add up to; a trace without step marks has no step.
     """
     import altair as alt
 
@@ -289,7 +290,7 @@ def waterfall_chart(frame: pl.DataFrame, ink: str = INK) -> alt.LayerChart:
     tips = [
         alt.Tooltip("row:N", title="what"),
         alt.Tooltip("length:N", title="takes"),
-        alt.Tooltip("part:N", title="of the step"),
+        alt.Tooltip("part:N", title=f"of the {whole}"),
         *([] if hosted else [alt.Tooltip("busy:N", title="of it the device works")]),
     ]
     pale = alt.Opacity(
@@ -299,7 +300,9 @@ def waterfall_chart(frame: pl.DataFrame, ink: str = INK) -> alt.LayerChart:
     )
     base = alt.Chart(drawn)
     bars = base.mark_bar(height={"band": 0.72}, cornerRadius=2).encode(
-        x=alt.X("start:Q", title=f"{unit} from the start of the step", scale=alt.Scale(domain=[0, limit], nice=False)),
+        x=alt.X(
+            "start:Q", title=f"{unit} from the start of the {whole}", scale=alt.Scale(domain=[0, limit], nice=False)
+        ),
         x2="end:Q",
         y=y,
         color=alt.Color("row:N", scale=alt.Scale(domain=list(colours), range=list(colours.values())), legend=None),

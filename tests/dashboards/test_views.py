@@ -221,6 +221,17 @@ def test_the_key_figures_are_those_of_the_report(opened):
     assert missing["Device busy"].note == "no device work recorded"
 
 
+def test_a_recording_without_step_marks_is_not_called_a_step(opened, show):
+    trace = opened("bad/nsys-healthy.authored.sqlite")
+    shown = {one.name: one for one in overview.figures(trace.report)}
+    assert (shown["Recorded"].value, shown["Recorded"].note) == ("753.8 us", "no step marks")
+    assert (shown["Device busy"].value, shown["Device busy"].note) == ("100.0 %", "753.8 us of 753.8 us")
+    assert "of the recording" in shown["Device busy"].meaning
+    page = show("overview", trace.id)
+    assert "#### Where the recorded time goes" in page.marked
+    assert not any("Where a step goes" in one for one in page.marked)
+
+
 @pytest.mark.parametrize("name", STAGED)
 def test_the_histogram_holds_all_idle_time(opened, name):
     result = opened(name).report.gaps

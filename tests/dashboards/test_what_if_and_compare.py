@@ -212,3 +212,15 @@ def test_a_second_trace_can_be_opened_on_the_page(show, as_open, samples_folder)
 @pytest.fixture
 def samples_folder(repository):
     return repository / "sample_traces"
+
+
+def test_a_link_to_traces_that_are_gone_compares_no_others(show, as_open):
+    """Two other traces in their place would be the answer to another question."""
+    before, _ = as_open("cuda"), as_open(FLASH)
+    shown = show("compare", before=before, after="0123456789abcdef")
+    assert any("does not have every trace of this link" in one for one in shown.marked)
+    assert not [box for box in shown.test.selectbox if box.key.startswith("compare-")]
+    assert shown.test.query_params["after"] == "0123456789abcdef"
+    next(one for one in shown.test.button if one.label == "Compare traces that are open").click().run()
+    assert not shown.test.exception
+    assert [box.key for box in shown.test.selectbox][:2] == ["compare-before", "compare-after"]

@@ -60,6 +60,8 @@ def test_a_file_given_twice_is_read_once(write, tmp_path):
         (lambda folder: [], "no trace was given. Give the path of a trace."),
         (lambda folder: folder / "absent", "{folder}/absent: no such file or folder. Check the path."),
         (lambda folder: folder / "empty", "{folder}/empty: there is no file."),
+        (lambda folder: folder / ("a" * 5000), "{folder}/" + "a" * 5000 + ": cannot be opened: File name too long."),
+        (lambda folder: str(folder / ("a" * 5000 + "*")), "{folder}/" + "a" * 5000 + "*: there is no file."),
         (lambda folder: str(folder / "absent*.json"), "{folder}/absent*.json: there is no file."),
         (lambda folder: folder / "texts", "{folder}/texts: none of the 2 files is a trace that can be read: a.txt is text, not a trace; b.txt is empty (0 bytes)."),
         (lambda folder: folder / "one", "{folder}/one/a.txt: this is text, not a trace."),
