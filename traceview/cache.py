@@ -43,7 +43,8 @@ LEAST_BYTES: Final = 256 << 10
 
 ASKED_FOR: Final = frozenset({
     "Collective name", "Device Id", "Device Type", "Group size", "In msg nelems", "Out msg nelems",
-    "Process Group Name", "Process Group Ranks", "Seq", "Total Reserved", "backend_kind", "category", "custom_call_target",
+    "Process Group Name", "Process Group Ranks", "Seq", "Total Reserved",
+    "backend_kind", "category", "custom_call_target",
     "device_duration_ps", "device_offset_ps", "dot_precision", "dot_types", "duration_ps", "expression", "fused_ops",
     "hlo_category", "hlo_op", "hlo_text", "long_name", "mixed_scopes", "op_name", "program_id", "start_ps", "step_num",
     "tf_op", "unfused_attention",
