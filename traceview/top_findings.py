@@ -37,6 +37,7 @@ _ANSWERS: Final = {
     "TV3": (Answer.COMPILATIONS,),
     "TV4": (Answer.IDLE, Answer.CAUSES),
     "TV402": (Answer.BUSY,),
+    "TV406": (Answer.BUSY,),
     "TV405": (Answer.BUSY,),
     "TV5": (Answer.TRANSFERS,),
     "TV9": (),

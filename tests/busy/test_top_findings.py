@@ -150,7 +150,7 @@ def test_text_names_the_first_and_says_how_many_more(monkeypatch):
         "",
         "Top 5 of 6 findings",
         "  - TV110 warning: TV110 was found",
-        "  to win    at most 10.0 % of the recorded time (10.00 us of device time)",
+        "  to win    at most 10.0 % of the span from first to last work (10.00 us of device time)",
         "  where     model.py(7): forward",
         "  evidence  1 of 2",
         "  fix       Mend it.",

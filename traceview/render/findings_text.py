@@ -83,7 +83,8 @@ def _win(one: RankedFinding, result: Report) -> str:
     if one.share is None or one.won_ns is None:
         return _UNRANKED
     devices = len(result.devices or ())
-    window = "the steps past the warm-up" if one.window is Window.STEPS else "the recorded time"
+    whole = "the span from first to last work" if devices else "the recorded time"
+    window = "the steps past the warm-up" if one.window is Window.STEPS else whole
     mean = f", mean of {devices} devices" if devices > 1 else ""
     return f"at most {percent(one.share)} of {window} ({duration(one.won_ns)} of {_WORDS[one.cost_of]}{mean})"
 
