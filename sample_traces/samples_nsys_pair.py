@@ -123,8 +123,8 @@ LOOK: Final = {
     MATH: "The story of the PyTorch sample of the same name, as Nsight Systems sees it: stages are NVTX ranges, and "
     "below `aten::_scaled_dot_product_attention_math` run two float32 products without tensor cores around a softmax "
     "over 4096 x 4096. The ranges carry sizes and no dtypes, and of arguments that are no tensors nothing: that the "
-    "inputs are float32 and the heads grouped by `enable_gqa` is not recorded, so the answer is *cannot tell* with "
-    "what is open, where the PyTorch trace proves the reasons. The names of the kernels show float32.",
+    "heads are grouped by `enable_gqa` is not recorded, so that part of the answer is *cannot tell* with what is open, "
+    "where the PyTorch trace proves it. The names of the kernels prove float32, which refuses flash.",
     FLASH: "After the fix: one `flash_fwd_kernel` where seven kernels were. `text_encoder` and `vae_decode` did not "
     "change.",
 }

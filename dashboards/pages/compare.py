@@ -95,7 +95,10 @@ def _choose(jobs: dict[str, Job]) -> tuple[str, str]:
     before, after = sorted((one, other), key=lambda trace: jobs[trace].number)
     just = st.session_state.pop(_JUST_OPENED, None)
     if just in jobs:
+        # What is looked at and what was opened beside it belong together, whatever else the server has.
         st.session_state[f"compare-{_AFTER}"] = just
+        if current in jobs and current != just:
+            st.session_state[f"compare-{_BEFORE}"] = current
     chosen = []
     left, right, turn = st.columns([5, 5, 1], vertical_alignment="bottom")
     with turn:

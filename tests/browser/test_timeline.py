@@ -23,6 +23,7 @@ def link(dashboard, contexts):
     page = contexts("light").new_page()
     page.set_default_timeout(60_000)
     page.goto(dashboard)
+    page.get_by_text(re.compile(r"All \d+ samples")).click()
     page.locator(".st-key-sample-flash-requested-math-ran button").first.click()
     page.locator("[class*=st-key-headline]").first.wait_for()
     trace = address(page)["trace"]
@@ -172,6 +173,7 @@ def test_an_address_may_name_an_event_alone(page, link):
 
 def test_what_is_too_much_for_a_browser_is_merged_by_the_server(page, merging_dashboard, wait):
     page.goto(merging_dashboard)
+    page.get_by_text(re.compile(r"All \d+ samples")).click()
     page.locator(".st-key-sample-flash-requested-math-ran button").first.click()
     page.locator("[class*=st-key-headline]").first.wait_for()
     page.get_by_role("link", name="Timeline", exact=True).first.click()

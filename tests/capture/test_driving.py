@@ -7,6 +7,7 @@ import contextlib
 
 import pytest
 
+from own_loop import ran
 from traceview.capture.driving import driven_asyncgen, driven_awaitable, driven_generator
 
 LOG: list[str] = []
@@ -84,7 +85,7 @@ def test_tasks_that_wait_for_one_another_do_not_mix():
     async def driven(name):
         return await driven_awaitable(work(name), lambda: of(name))
 
-    assert asyncio.run(both()) == ["a", "b"]
+    assert ran(both()) == ["a", "b"]
 
 
 def test_an_asynchronous_generator():
@@ -99,7 +100,7 @@ def test_an_asynchronous_generator():
     async def read():
         return [number async for number in driven_asyncgen(numbers(), inside)]
 
-    assert asyncio.run(read()) == [1, 2]
+    assert ran(read()) == [1, 2]
     assert LOG[:2] == ["<", ">"]
     assert LOG[-2:] == ["closed", ">"]
     assert LOG.count("<") == LOG.count(">") == 4

@@ -7,6 +7,7 @@ import types
 
 import pytest
 
+from own_loop import ran
 from traceview.capture import stage, stages
 from traceview.errors import TraceviewError
 
@@ -68,7 +69,7 @@ def test_every_kind_of_function_can_be_decorated(nvtx):
     assert (plain(1), plain.__name__, plain.__doc__) == (2, "plain", "Doc.")
     assert LOG == ["< traceview.stage:a", ">"]
     assert list(generator()) == [1]
-    assert asyncio.run(both()) == (2, [3])
+    assert ran(both()) == (2, [3])
     assert {name for name in LOG if name != ">"} == {f"< traceview.stage:{name}" for name in "abcd"}
     assert LOG.count(">") * 2 == len(LOG)
 

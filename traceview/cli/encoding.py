@@ -7,7 +7,7 @@ from typing import Final, TextIO
 
 PLAIN_FOR: Final = {
     "×": "x", "…": "...", "→": "->", "–": "-", "—": "-", "−": "-", "µ": "u", "’": "'",
-    "•": "-", "≥": ">=", "≤": "<=", "≠": "!=", "\u00a0": " ",
+    "•": "-", "✓": "+", "✗": "x", "≥": ">=", "≤": "<=", "≠": "!=", "\u00a0": " ",
 }  # fmt: skip
 """Characters of our own texts and how they are written in ASCII. Every other one becomes ``?``."""
 
