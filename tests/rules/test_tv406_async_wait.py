@@ -28,5 +28,5 @@ def test_negative_waits_that_work_hides() -> None:
     assert found("TV406", op(0, 95), wait("copy-done.3", 95, 100)) == []
 
 
-def test_not_recorded() -> None:
+def test_not_recorded_waits() -> None:
     assert found("TV406", kernel("fusion.1", 0, 10), kernel("fusion.1", 90, 100)) == []
