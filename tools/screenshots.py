@@ -45,8 +45,11 @@ TRACES: Final = {
     "cuda": SAMPLES / "flash-requested-math-ran.cuda-authored.json.gz",
     "tpu": SAMPLES / "xprof" / "image-pipeline-before.xprof-authored.xplane.pb",
 }
-AFTER: Final = SAMPLES / "flash-requested-flash-ran.cuda-authored.json.gz"
-"""The program of the CUDA trace after the fix: what it is compared with."""
+AFTER: Final = {
+    "cuda": SAMPLES / "flash-requested-flash-ran.cuda-authored.json.gz",
+    "tpu": SAMPLES / "xprof" / "image-pipeline-after.xprof-authored.xplane.pb",
+}
+"""The same programs after the fix: what they are compared with."""
 
 PAGES: Final = ("overview", "dispatch", "gaps", "recompiles", "timeline", "what_if")
 ONCE: Final = ("open", "rules")
@@ -137,14 +140,17 @@ def take(browser: Browser, address: str, wanted: set[str]) -> None:
     """Take every picture, or those whose name is wanted."""
     page = new_page(browser)
     ids = {kind: opened(page, address, trace) for kind, trace in TRACES.items()}
-    after = opened(page, address, AFTER)
+    after = {kind: opened(page, address, trace) for kind, trace in AFTER.items()}
     shots = [(name, f"/{name}", "light") for name in ONCE]
     shots += [
         (f"{name.replace('_', '-')}-{kind}", f"/{name}?trace={trace}", "light")
         for kind, trace in ids.items()
         for name in PAGES
     ]
-    shots.append(("compare-cuda", f"/compare?trace={after}&before={ids['cuda']}&after={after}", "light"))
+    shots += [
+        (f"compare-{kind}", f"/compare?trace={trace}&before={ids[kind]}&after={trace}", "light")
+        for kind, trace in after.items()
+    ]
     shots.append(("timeline-cuda-dark", f"/timeline?trace={ids['cuda']}", "dark"))
     unknown = wanted - {title for title, _, _ in shots}
     if unknown:
