@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from streamlit.runtime.scriptrunner import RerunException, StopException
 
 from traceview.dashboards import ui
-from traceview.dashboards.library import defect
+from traceview.dashboards.shelf import defect
 from traceview.errors import TraceviewError
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import streamlit as st
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from traceview.dashboards.library import Job, Library, Opened, State
+from traceview.dashboards.shelf import Job, Opened, Shelf, State
 from traceview.dashboards.uploads import Uploads
 
 if TYPE_CHECKING:
@@ -29,9 +29,9 @@ WAIT_S = 2.0
 
 
 @st.cache_resource(show_spinner=False)
-def library() -> Library:
+def shelf() -> Shelf:
     """The traces that this server has open, for all sessions."""
-    return Library()
+    return Shelf()
 
 
 def _end_session(uploads: Uploads) -> None:
@@ -104,7 +104,7 @@ def open_paths(paths: Sequence[str], *, title: str | None = None) -> Job:
     Raises:
         TraceviewError: it is none.
     """
-    job = library().open(paths, title=title)
+    job = shelf().open(paths, title=title)
     show(job)
     return job
 
@@ -116,11 +116,11 @@ def current_job() -> Job | None:
         TraceviewError: the trace of the command line is none.
     """
     known = trace_id()
-    job = None if known is None else library().get(known)
+    job = None if known is None else shelf().get(known)
     given = traces_given()
     if job is None and given:
         # A link to it still holds after the server was started anew.
-        own = library().open(given)
+        own = shelf().open(given)
         if known is None:
             show(own)
         if known in {None, own.id}:

@@ -12,7 +12,7 @@ import streamlit as st
 
 from traceview.compare import Comparison, Side, compare_sides, side
 from traceview.dashboards import drawings, state, ui
-from traceview.dashboards.library import State
+from traceview.dashboards.shelf import State
 from traceview.dashboards.uploads import MOST_UPLOAD_MB, without_folders
 from traceview.dashboards.views import compare as view
 from traceview.errors import TraceviewError, UsageError
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from streamlit.delta_generator import DeltaGenerator
     from streamlit.runtime.uploaded_file_manager import UploadedFile
 
-    from traceview.dashboards.library import Job, Opened
+    from traceview.dashboards.shelf import Job, Opened
 
 _BEFORE: Final = "before"
 _AFTER: Final = "after"
@@ -38,11 +38,11 @@ _JUST_OPENED: Final = "compare-just-opened"
 
 def page() -> None:
     """The page."""
-    jobs = {job.id: job for job in state.library().jobs if job.state in {State.READY, State.WORKING}}
+    jobs = {job.id: job for job in state.shelf().jobs if job.state in {State.READY, State.WORKING}}
     for name in (_BEFORE, _AFTER):
         # A trace that the server let go of is read again.
         known = st.query_params.get(name)
-        job = state.library().get(known) if known and known not in jobs else None
+        job = state.shelf().get(known) if known and known not in jobs else None
         if job is not None:
             jobs[job.id] = job
     problems = st.container()
@@ -151,7 +151,7 @@ def _add(problems: DeltaGenerator, *, expanded: bool) -> None:
             st.session_state["compare-uploader"] = generation + 1
             job = _take(files)
         elif asked and path.strip():
-            job = state.library().open([os.path.expanduser(path.strip())])
+            job = state.shelf().open([os.path.expanduser(path.strip())])
         else:
             return
     except TraceviewError as error:
@@ -172,7 +172,7 @@ def _take(files: Sequence[UploadedFile]) -> Job:
     folder, paths = uploads.write([(one.name, one) for one in files])
     state.drop_from_memory(files)
     try:
-        job = state.library().open([folder] if len(paths) > 1 else paths, title=os.path.basename(paths[0]))
+        job = state.shelf().open([folder] if len(paths) > 1 else paths, title=os.path.basename(paths[0]))
     except TraceviewError as error:
         uploads.remove(folder)
         where = without_folders(error.where).replace(folder, "the upload")
@@ -183,7 +183,7 @@ def _take(files: Sequence[UploadedFile]) -> Job:
 
 def _ready(trace_id: str) -> Opened | None:
     """A trace, if it is there; else the page says what it waits for."""
-    job = state.library().get(trace_id)
+    job = state.shelf().get(trace_id)
     found = None if job is None else state.ready(job)
     if job is not None and found is None:
         if job.state is State.FAILED:

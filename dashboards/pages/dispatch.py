@@ -24,7 +24,7 @@ from traceview.render.units import counted
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from traceview.dashboards.library import Opened
+    from traceview.dashboards.shelf import Opened
     from traceview.dispatch import Dispatch
 
 _ROW: Final = "row"

@@ -12,7 +12,7 @@ from traceview.dashboards.views import gaps as view
 from traceview.render.idle_text import gap_sentence
 
 if TYPE_CHECKING:
-    from traceview.dashboards.library import Opened
+    from traceview.dashboards.shelf import Opened
     from traceview.gap_report import GapReport
 
 _ROW = "gap"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from traceview.dashboards import state, ui
-from traceview.dashboards.library import Job, Opened, State
+from traceview.dashboards.shelf import Job, Opened, State
 from traceview.dashboards.uploads import without_folders
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def _progress(job: Job, meanwhile: Callable[[Report, str], None] | None) -> None
     st.progress(min(job.share, 1.0), text=f"{job.phase} …")
     st.caption("This goes on while you look at other pages or open another trace.")
     if st.button("Stop reading", icon=":material/close:"):
-        state.library().leave(job.id)
+        state.shelf().leave(job.id)
         st.rerun()
     if report is not None and meanwhile is not None:
         meanwhile(report, job.title)

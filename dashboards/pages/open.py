@@ -9,8 +9,8 @@ import streamlit as st
 
 from traceview import samples
 from traceview.dashboards import state, ui
-from traceview.dashboards.library import State
 from traceview.dashboards.pages import compare
+from traceview.dashboards.shelf import State
 from traceview.dashboards.uploads import MOST_UPLOAD_MB, without_folders
 from traceview.dashboards.views.samples import FORMATS, featured
 from traceview.errors import TraceviewError
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from streamlit.runtime.uploaded_file_manager import UploadedFile
 
-    from traceview.dashboards.library import Job
+    from traceview.dashboards.shelf import Job
     from traceview.dashboards.views.samples import Story
     from traceview.samples import Sample
 
@@ -156,7 +156,7 @@ def _open_pair(before: Sample, after: Sample) -> None:
     jobs = []
     for sample in (before, after):
         try:
-            jobs.append(state.library().open([str(path) for path in sample.paths], title=sample.title))
+            jobs.append(state.shelf().open([str(path) for path in sample.paths], title=sample.title))
         except TraceviewError as error:
             _tell(error.lines)
             return
@@ -167,7 +167,7 @@ def _open_pair(before: Sample, after: Sample) -> None:
 
 
 def _known() -> None:
-    jobs = state.library().jobs
+    jobs = state.shelf().jobs
     if not jobs:
         return
     st.markdown("#### Traces of this server")

@@ -15,7 +15,7 @@ from traceview.dashboards.views.stages import import_table, kernels_table, stage
 from traceview.render.report_text import report_sentence
 
 if TYPE_CHECKING:
-    from traceview.dashboards.library import Opened
+    from traceview.dashboards.shelf import Opened
     from traceview.report import Report
 
 _LONG: Final = 180

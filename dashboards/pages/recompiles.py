@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import streamlit as st
 
 from traceview.dashboards import ui
@@ -9,6 +11,13 @@ from traceview.dashboards.pages.loading import opened
 from traceview.dashboards.views import recompiles as view
 from traceview.render.recompile_text import recompile_sentence
 from traceview.render.transfer_text import transfer_sentence
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from traceview.dashboards.views.table import Table
+    from traceview.recompile_report import RecompileReport
+    from traceview.transfer_report import TransferReport
 
 
 def page() -> None:
@@ -20,31 +29,35 @@ def page() -> None:
     both = [text for text in dict.fromkeys(texts) if texts.count(text) > 1]
     for at, text in enumerate(both):
         ui.text(text, kind="small", key=f"both-{at}")
-    st.markdown("#### Compilations")
     if compiled is None or compiled.recompiles is None:
-        ui.not_recorded("Compilations", compiled.notes if compiled else [])
+        _missing("Compilations", compiled)
     else:
-        ui.text(recompile_sentence(compiled), kind="strong", key="compiled")
-        for at, note in enumerate(compiled.notes):
-            if note.text not in both:
-                ui.text(note.text, kind="small", key=f"compiled-{at}")
-        table = view.compilations_table(compiled)
-        if table is not None:
-            ui.table(table)
-    st.markdown("#### Copies")
+        _answer("Compilations", compiled, recompile_sentence(compiled), view.compilations_table(compiled), both)
     if copied is None or copied.transfers is None:
-        ui.not_recorded("Copies", copied.notes if copied else [])
+        _missing("Copies", copied)
     else:
-        ui.text(transfer_sentence(copied), kind="strong", key="copied")
-        for at, note in enumerate(copied.notes):
-            if note.text not in both:
-                ui.text(note.text, kind="small", key=f"copied-{at}")
-        table = view.copies_table(copied)
-        if table is not None:
-            ui.table(table)
+        _answer("Copies", copied, transfer_sentence(copied), view.copies_table(copied), both)
     st.markdown("#### Memory taken from the driver and given back")
     taken = view.allocations_table(copied) if copied else None
     if taken is None:
         st.caption("No call of the driver's allocator and no change of reserved memory is recorded.")
     else:
         ui.table(taken)
+
+
+def _missing(title: str, result: RecompileReport | TransferReport | None) -> None:
+    st.markdown(f"#### {title}")
+    ui.not_recorded(title, result.notes if result else [])
+
+
+def _answer(
+    title: str, result: RecompileReport | TransferReport, sentence: str, table: Table | None, said: Sequence[str]
+) -> None:
+    """One answer: its sentence, what limits it beside what was ``said`` above, its table."""
+    st.markdown(f"#### {title}")
+    ui.text(sentence, kind="strong", key=title)
+    for at, note in enumerate(result.notes):
+        if note.text not in said:
+            ui.text(note.text, kind="small", key=f"{title}-{at}")
+    if table is not None:
+        ui.table(table)

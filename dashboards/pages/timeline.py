@@ -18,7 +18,7 @@ from traceview.render.units import counted
 if TYPE_CHECKING:
     import polars as pl
 
-    from traceview.dashboards.library import Opened
+    from traceview.dashboards.shelf import Opened
     from traceview.dashboards.timeline.payload import Area, Flag
     from traceview.timeline import Timeline
 

@@ -14,7 +14,7 @@ from traceview.whatif import Change, Effect, host_work, what_if
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from traceview.dashboards.library import Opened
+    from traceview.dashboards.shelf import Opened
 
 _CHANGES: Final = "what"
 """The query parameter that holds the changes, so that a link shows the same answer."""

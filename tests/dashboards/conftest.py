@@ -87,15 +87,15 @@ def show():
 @pytest.fixture(scope="session")
 def opened(repository):
     """The analysed sample of a name in ``SAMPLES``, or of a path."""
-    library = state.library()
+    shelf = state.shelf()
     # Reading a sample anew because others were opened since would take most of the time of the tests.
-    library._most = 50
+    shelf._most = 50
     known = {}
 
     def get(name):
         if name not in known:
             files = SAMPLES.get(name, [name])
-            job = library.open([str(repository / "sample_traces" / file) for file in files])
+            job = shelf.open([str(repository / "sample_traces" / file) for file in files])
             assert job.done.wait(60)
             assert not job.error, job.error
             known[name] = job.opened

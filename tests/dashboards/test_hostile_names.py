@@ -11,7 +11,7 @@ from traceview.dashboards import state
 @pytest.mark.parametrize("page", ["overview", "dispatch", "gaps", "recompiles"])
 def test_no_name_is_read_as_markdown(show, tmp_path_factory, page):
     path = write_hostile(tmp_path_factory.mktemp("hostile"))
-    job = state.library().open([str(path)])
+    job = state.shelf().open([str(path)])
     assert job.done.wait(60)
     assert not job.error
     shown = show(page, job.id)

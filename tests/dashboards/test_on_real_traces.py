@@ -10,7 +10,7 @@ from traceview.dashboards import state
 @pytest.fixture
 def show_real(corpus, show):
     def get(path, page="overview"):
-        job = state.library().open([str(corpus / path)])
+        job = state.shelf().open([str(corpus / path)])
         assert job.done.wait(120)
         assert not job.error
         return show(page, job.id)

@@ -8,7 +8,7 @@ import pytest
 
 from traceview import samples
 from traceview.dashboards import state, uploads
-from traceview.dashboards.library import content_id
+from traceview.dashboards.shelf import content_id
 
 
 @pytest.fixture(autouse=True)
@@ -31,7 +31,7 @@ def test_a_sample_is_one_click_away(show):
     shown.test.button(key="sample-flash-requested-math-ran").click().run()
     assert not shown.test.exception
     assert any("math" in text for text in shown.texts)
-    assert shown.test.query_params["trace"] == state.library().jobs[0].id
+    assert shown.test.query_params["trace"] == state.shelf().jobs[0].id
 
 
 def test_a_pair_is_compared_with_one_click(show):
@@ -86,7 +86,7 @@ def test_traces_of_the_command_line_are_opened_once(show, repository, monkeypatc
 def test_a_page_opens_the_trace_of_the_command_line_by_itself(show, repository, monkeypatch, linked):
     path = str(repository / "sample_traces" / "graph-replay.cuda-authored.json")
     trace_id = content_id([path])
-    state.library().forget(trace_id)
+    state.shelf().forget(trace_id)
     monkeypatch.setenv(state.TRACES_VARIABLE, json.dumps([path]))
     shown = show("overview", trace_id if linked else None)
     assert "graph-replay.cuda-authored.json   ·" in shown.words

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from traceview.dashboards import state
-from traceview.dashboards.library import Job, State
+from traceview.dashboards.shelf import Job, State
 from traceview.report_parts import PartNote
 
 PAGES = ["overview", "dispatch", "gaps", "recompiles"]
@@ -74,7 +74,7 @@ def test_parts_without_facts_say_why(show, as_open):
 
 
 def test_copies_and_compilations_that_a_trace_would_not_show_are_not_called_none(show, as_open, monkeypatch):
-    trace = state.library().get(as_open("no-device")).opened
+    trace = state.shelf().get(as_open("no-device")).opened
     notes = (PartNote("transfers", "Neither device work nor ops are recorded."),)
     hidden = replace(
         trace.report,
@@ -150,7 +150,7 @@ def test_a_link_to_a_trace_that_the_server_does_not_have_says_so(show):
 def test_a_trace_that_is_being_read_shows_how_far_it_is(show, monkeypatch):
     monkeypatch.setattr(state, "WAIT_S", 0.0)
     job = Job("f" * 16, "<b>large</b>.json", ("x",), phase="Reading", share=0.25)
-    monkeypatch.setattr(state.library(), "get", lambda trace_id: job)
+    monkeypatch.setattr(state.shelf(), "get", lambda trace_id: job)
     shown = show("overview", job.id)
     assert "<b>large</b>.json" in shown.texts
     assert [one.label for one in shown.test.button] == ["Stop reading"]
@@ -165,7 +165,7 @@ def test_where_the_time_went_is_shown_while_what_ran_is_judged(show, opened, mon
     monkeypatch.setattr(state, "WAIT_S", 0.0)
     trace = opened("cuda")
     job = Job(trace.id, trace.title, ("x",), phase="Judging what ran", share=1.0, report=trace.report)
-    monkeypatch.setattr(state.library(), "get", lambda trace_id: job)
+    monkeypatch.setattr(state.shelf(), "get", lambda trace_id: job)
     shown = show("overview", job.id)
     assert any(text.startswith("A step takes 10.22 ms") for text in shown.texts)
     assert any(text.startswith("At most ") for text in shown.texts)

@@ -116,7 +116,7 @@ def test_compare_views(compared):
 
 
 def test_compare_page_needs_two_traces_and_says_so(show, monkeypatch):
-    monkeypatch.setattr(type(state.library()), "jobs", property(lambda _: ()))
+    monkeypatch.setattr(type(state.shelf()), "jobs", property(lambda _: ()))
     assert any("Open two traces" in one for one in show("compare").marked)
 
 
@@ -133,8 +133,8 @@ def test_compare_page_puts_comparability_before_the_answer(show, as_open):
 
 def test_the_trace_opened_first_is_before_until_they_are_swapped(show, opened, monkeypatch):
     first, second = opened("cuda"), opened(FLASH)
-    jobs = {one.id: one for one in state.library().jobs if one.id in {first.id, second.id}}
-    monkeypatch.setattr(type(state.library()), "jobs", property(lambda _: tuple(jobs.values())))
+    jobs = {one.id: one for one in state.shelf().jobs if one.id in {first.id, second.id}}
+    monkeypatch.setattr(type(state.shelf()), "jobs", property(lambda _: tuple(jobs.values())))
     monkeypatch.setattr(jobs[first.id], "number", 0)
     monkeypatch.setattr(jobs[second.id], "number", 1)
     shown = show("compare", second.id)
@@ -160,7 +160,7 @@ def test_the_same_trace_twice_is_no_comparison(show, as_open):
 
 @pytest.mark.parametrize("page", ["what_if", "compare"])
 def test_no_name_is_read_as_markdown(show, as_open, tmp_path_factory, page):
-    job = state.library().open([str(write_hostile(tmp_path_factory.mktemp("hostile")))])
+    job = state.shelf().open([str(write_hostile(tmp_path_factory.mktemp("hostile")))])
     assert job.done.wait(60)
     query = {"before": as_open("cuda"), "after": job.id} if page == "compare" else {}
     shown = show(page, job.id, **query)

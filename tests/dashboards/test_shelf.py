@@ -7,8 +7,8 @@ import threading
 
 import pytest
 
-from traceview.dashboards import library as library_module
-from traceview.dashboards.library import Library, State, content_id
+from traceview.dashboards import shelf as shelf_module
+from traceview.dashboards.shelf import Shelf, State, content_id
 from traceview.errors import UnreadableTraceError, UsageError
 
 
@@ -37,29 +37,29 @@ def test_the_order_of_ranks_does_not_matter(repository):
 
 
 def test_the_same_content_is_read_once(sample, tmp_path):
-    library = Library()
-    first = ready(library.open([sample]))
+    shelf = Shelf()
+    first = ready(shelf.open([sample]))
     copy = tmp_path / "copy.json"
     shutil.copyfile(sample, copy)
-    assert library.open([str(copy)]) is first
+    assert shelf.open([str(copy)]) is first
     assert first.state is State.READY
     assert first.opened.report.trace.format == "kineto"
 
 
 def test_the_one_not_used_for_longest_is_let_go_and_read_again(repository, sample):
-    library = Library(most=1)
-    first = ready(library.open([sample]))
-    other = ready(library.open([str(repository / "sample_traces" / "bad" / "healthy.json")]))
+    shelf = Shelf(most=1)
+    first = ready(shelf.open([sample]))
+    other = ready(shelf.open([str(repository / "sample_traces" / "bad" / "healthy.json")]))
     assert first.opened is None
     assert other.opened is not None
-    again = ready(library.get(first.id))
+    again = ready(shelf.get(first.id))
     assert again.opened is not None
     assert other.opened is None
 
 
 def test_what_was_just_read_is_not_the_one_to_go(repository, sample, monkeypatch):
     reading, go_on = threading.Event(), threading.Event()
-    real = library_module._analyse
+    real = shelf_module._analyse
 
     def slow(job):
         if job.title == "no-device-work.cuda-authored.json":
@@ -67,12 +67,12 @@ def test_what_was_just_read_is_not_the_one_to_go(repository, sample, monkeypatch
             assert go_on.wait(10)
         real(job)
 
-    monkeypatch.setattr(library_module, "_analyse", slow)
-    library = Library(most=1)
-    other = ready(library.open([str(repository / "sample_traces" / "bad" / "healthy.json")]))
-    first = library.open([sample])
+    monkeypatch.setattr(shelf_module, "_analyse", slow)
+    shelf = Shelf(most=1)
+    other = ready(shelf.open([str(repository / "sample_traces" / "bad" / "healthy.json")]))
+    first = shelf.open([sample])
     assert reading.wait(10)
-    library.get(other.id)
+    shelf.get(other.id)
     go_on.set()
     assert ready(first).opened is not None
     assert other.opened is None
@@ -81,30 +81,30 @@ def test_what_was_just_read_is_not_the_one_to_go(repository, sample, monkeypatch
 def test_a_trace_is_called_by_the_first_file_that_was_read(repository, tmp_path):
     (tmp_path / "a-note.json").write_text("{}")
     shutil.copyfile(repository / "sample_traces" / "bad" / "healthy.json", tmp_path / "run.json")
-    library = Library()
-    assert ready(library.open([str(tmp_path)])).opened.title == "run.json"
-    library.forget(library.jobs[0].id)
-    assert ready(library.open([str(tmp_path)], title="mine")).opened.title == "mine"
+    shelf = Shelf()
+    assert ready(shelf.open([str(tmp_path)])).opened.title == "run.json"
+    shelf.forget(shelf.jobs[0].id)
+    assert ready(shelf.open([str(tmp_path)], title="mine")).opened.title == "mine"
 
 
 def test_a_trace_whose_file_is_gone_is_forgotten(sample, tmp_path, repository):
     copy = tmp_path / "copy.json"
     shutil.copyfile(sample, copy)
-    library = Library(most=1)
-    job = ready(library.open([str(copy)]))
-    ready(library.open([str(repository / "sample_traces" / "bad" / "healthy.json")]))
+    shelf = Shelf(most=1)
+    job = ready(shelf.open([str(copy)]))
+    ready(shelf.open([str(repository / "sample_traces" / "bad" / "healthy.json")]))
     copy.unlink()
-    assert library.get(job.id) is None
-    assert library.get("0" * 16) is None
+    assert shelf.get(job.id) is None
+    assert shelf.get("0" * 16) is None
 
 
 def test_what_is_no_trace_is_told_at_once(tmp_path):
     path = tmp_path / "notes.txt"
     path.write_text("nothing of the kind")
     with pytest.raises(UnreadableTraceError, match=r"notes\.txt"):
-        Library().open([str(path)])
+        Shelf().open([str(path)])
     with pytest.raises(UsageError, match="missing"):
-        Library().open([str(tmp_path / "missing.json")])
+        Shelf().open([str(tmp_path / "missing.json")])
 
 
 def test_a_defect_is_one_line_and_no_traceback(sample, monkeypatch):
@@ -112,7 +112,7 @@ def test_a_defect_is_one_line_and_no_traceback(sample, monkeypatch):
         raise ValueError("first line\nsecond line")
 
     monkeypatch.setattr("traceview.report.report", fail)
-    job = ready(Library().open([sample]))
+    job = ready(Shelf().open([sample]))
     assert job.state is State.FAILED
     (line,) = job.error
     assert line.startswith("defect in traceview (ValueError: first line); please report it")
@@ -120,23 +120,23 @@ def test_a_defect_is_one_line_and_no_traceback(sample, monkeypatch):
 
 def test_reading_can_be_left(sample, monkeypatch):
     reading, go_on = threading.Event(), threading.Event()
-    real = library_module._analyse
+    real = shelf_module._analyse
 
     def slow(job):
         reading.set()
         assert go_on.wait(10)
         real(job)
 
-    monkeypatch.setattr(library_module, "_analyse", slow)
-    library = Library()
-    job = library.open([sample])
+    monkeypatch.setattr(shelf_module, "_analyse", slow)
+    shelf = Shelf()
+    job = shelf.open([sample])
     assert reading.wait(10)
-    library.leave(job.id)
+    shelf.leave(job.id)
     assert job.done.is_set()
     assert job.state is State.LEFT
     go_on.set()
-    monkeypatch.setattr(library_module, "_analyse", real)
-    again = ready(library.open([sample]))
+    monkeypatch.setattr(shelf_module, "_analyse", real)
+    again = ready(shelf.open([sample]))
     assert again is not job
     assert again.state is State.READY
     assert job.opened is None
@@ -144,14 +144,14 @@ def test_reading_can_be_left(sample, monkeypatch):
 
 def test_progress_is_told(sample, monkeypatch):
     seen = []
-    real = library_module._analyse
+    real = shelf_module._analyse
 
     def watched(job):
         real(job)
         seen.append((job.share, job.phase))
 
-    monkeypatch.setattr(library_module, "_analyse", watched)
-    ready(Library().open([sample]))
+    monkeypatch.setattr(shelf_module, "_analyse", watched)
+    ready(Shelf().open([sample]))
     assert seen == [(1.0, "Cutting the steps by stage")]
 
 
@@ -163,9 +163,9 @@ def test_what_is_given_by_path_is_cached_and_an_upload_is_not(sample, tmp_path, 
     real = loading.load
     monkeypatch.setattr(loading, "load", lambda *a, **k: asked.append(k["cache"]) or real(*a, **k))
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
-    ready(Library().open([sample]))
+    ready(Shelf().open([sample]))
     uploaded = tmp_path / "one" / "mine.json"
     uploaded.parent.mkdir()
     shutil.copyfile(sample, uploaded)
-    ready(Library().open([str(uploaded)]))
+    ready(Shelf().open([str(uploaded)]))
     assert asked == [True, False]

@@ -130,7 +130,7 @@ class Job:
     leave: threading.Event = field(default_factory=threading.Event)
 
 
-class Library:
+class Shelf:
     """Opens traces, one after another, and keeps the last few. Safe to use from several sessions."""
 
     def __init__(self, most: int = MOST_OPEN) -> None:
