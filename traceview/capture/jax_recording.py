@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, Self, overload
 from traceview.capture import documents
 from traceview.capture.frameworks import jax_gpus, jax_module, jax_versions
 from traceview.capture.jax_settings import CompileCounter, read_settings
-from traceview.capture.steady import WarmUp, warm_up
+from traceview.capture.recording import Recording
+from traceview.capture.steady import warm_up
 from traceview.capture.xspace_file import write_without_host
 from traceview.capture_info import CaptureInfo
 from traceview.errors import TraceviewError
@@ -28,7 +29,7 @@ STEP_NAME: Final = "step"
 """Name of the range of a step; its number is an argument, as ``StepTraceAnnotation`` wants it."""
 
 
-class JaxRecording:
+class JaxRecording(Recording):
     """Records a ``with`` block; :meth:`step` ends a step. See :func:`profile_jax` for the arguments.
 
     Attributes:
@@ -46,21 +47,13 @@ class JaxRecording:
         sync_steps: bool = False,
         contract: Mapping[str, Any] | None = None,
     ) -> None:
-        self.path = documents.checked_path(path)
-        self.info: CaptureInfo | None = None
-        self._contract = documents.checked_contract(contract)
-        self._warmup = warmup
-        self._steps = steps
+        super().__init__(path, warmup=warmup, steps=steps, sync_steps=sync_steps, contract=contract)
         self._stacks = stacks
-        self._sync_steps = sync_steps
-        self._before = WarmUp(0, None)
-        self._done = 0
         self._jax: Any = None
         self._settings: dict[str, Any] = {}
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._mark: Any = None
         self._marks_steps = True
-        self._timeline: Timeline | None = None
 
     def __enter__(self) -> Self:
         self.prepare()
@@ -74,12 +67,7 @@ class JaxRecording:
         # What was recorded until an error is what shows its cause.
         self.stop()
         if self.info is None and kind is None:
-            raise TraceviewError(
-                "no-steps",
-                where=self.path,
-                why=f"the block ended after {self._done} of {self._warmup} warm-up steps, so there is no trace.",
-                next_step="Call step() at the end of every step, or ask for less warm-up.",
-            )
+            raise self._no_steps("block")
 
     def step(self, result: object = None) -> None:
         """End a step. After ``warmup`` and ``steps`` of them the recording is complete, and more are ignored.
@@ -96,26 +84,11 @@ class JaxRecording:
         if self._done == self._warmup:
             self._wait(result)
             self.start()
-        elif self._steps is not None and self._done >= self._warmup + self._steps:
+        elif self._complete:
             self._wait(result)
             self.stop()
         elif self._folder is not None:
             self._next_mark()
-
-    @property
-    def timeline(self) -> Timeline:
-        """The trace, loaded.
-
-        Raises:
-            TraceviewError: nothing was recorded yet.
-        """
-        if self.info is None:
-            raise TraceviewError("not-recorded", where=self.path, why="nothing is recorded yet.")
-        if self._timeline is None:
-            from traceview.loading import load
-
-            self._timeline = load(self.path)
-        return self._timeline
 
     def prepare(self) -> None:
         """Import JAX."""
@@ -158,8 +131,7 @@ class JaxRecording:
             return
         with folder:
             mark, self._mark = self._mark, None
-            complete = self._steps is not None and self._done >= self._warmup + self._steps
-            if complete and mark is not None:
+            if self._complete and mark is not None:
                 mark.__exit__(None, None, None)
             try:
                 # Work of effects; results of the last step were waited for by step().

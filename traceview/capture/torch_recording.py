@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, Self, overload
 from traceview.capture import documents
 from traceview.capture.frameworks import torch_gpus, torch_module, torch_versions
 from traceview.capture.kineto_file import write_without_host
-from traceview.capture.steady import WarmUp, warm_up
+from traceview.capture.recording import Recording
+from traceview.capture.steady import warm_up
 from traceview.capture.torch_settings import SettingsWatch, read_settings
 from traceview.capture_info import KEY, CaptureInfo
 from traceview.errors import TraceviewError
@@ -28,7 +29,7 @@ ENDLESS: Final = 1 << 30
 """Steps of a recording whose number is not known."""
 
 
-class TorchRecording:
+class TorchRecording(Recording):
     """Records a ``with`` block; :meth:`step` ends a step. See :func:`profile_torch` for the arguments.
 
     Attributes:
@@ -49,20 +50,12 @@ class TorchRecording:
         all_threads: bool = False,
         contract: Mapping[str, Any] | None = None,
     ) -> None:
-        self.path = documents.checked_path(path)
-        self.info: CaptureInfo | None = None
-        self._contract = documents.checked_contract(contract)
-        self._warmup = warmup
-        self._steps = steps
+        super().__init__(path, warmup=warmup, steps=steps, sync_steps=sync_steps, contract=contract)
         self._options = {"record_shapes": shapes, "with_stack": stacks, "profile_memory": memory}
-        self._sync_steps = sync_steps
         self._all_threads = all_threads
-        self._before = WarmUp(0, None)
-        self._done = 0
         self._torch: Any = None
         self._profiler: Any = None
         self._watch: SettingsWatch | None = None
-        self._timeline: Timeline | None = None
 
     def __enter__(self) -> Self:
         self.prepare()
@@ -83,7 +76,7 @@ class TorchRecording:
         if self._profiler is None:
             return
         self._done += 1
-        if self._steps is not None and self._done >= self._warmup + self._steps:
+        if self._complete:
             self.stop()
             return
         if self._sync_steps and self._done != self._warmup:
@@ -94,21 +87,6 @@ class TorchRecording:
             if self._watch is not None:
                 self._watch.restart()
         self._profiler.step()
-
-    @property
-    def timeline(self) -> Timeline:
-        """The trace, loaded.
-
-        Raises:
-            TraceviewError: nothing was recorded yet.
-        """
-        if self.info is None:
-            raise TraceviewError("not-recorded", where=self.path, why="nothing is recorded yet.")
-        if self._timeline is None:
-            from traceview.loading import load
-
-            self._timeline = load(self.path)
-        return self._timeline
 
     def prepare(self) -> None:
         """Import PyTorch and begin to watch its settings."""
@@ -165,12 +143,7 @@ class TorchRecording:
             return
         if self._done < self._warmup:
             profiler.stop()
-            raise TraceviewError(
-                "no-steps",
-                where=self.path,
-                why=f"the recording ended after {self._done} of {self._warmup} warm-up steps, so there is no trace.",
-                next_step="Call step() at the end of every step, or ask for less warm-up.",
-            )
+            raise self._no_steps("recording")
         # Kernels still in flight would be missing from the trace.
         try:
             synchronise(self._torch)
@@ -181,8 +154,7 @@ class TorchRecording:
         with tempfile.TemporaryDirectory() as scratch:
             written = os.path.join(scratch, "trace.json")
             profiler.export_chrome_trace(written)
-            complete = self._steps is not None and self._done >= self._warmup + self._steps
-            unended = self._done if self._done and not complete else None
+            unended = self._done if self._done and not self._complete else None
             write_without_host(written, self.path, without_step=unended)
         self.info = info
 
