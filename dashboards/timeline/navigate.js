@@ -223,6 +223,8 @@ export class Navigator extends Painter {
   }
 
   onUp(event) {
+    // A busy browser may drop the last moves: where the button was let go is where the drag ends.
+    if (this.drag) this.onMove(event);
     const drag = this.drag;
     this.drag = null;
     if (!drag) return;

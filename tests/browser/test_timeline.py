@@ -145,6 +145,24 @@ def test_a_dragged_area_is_told_in_numbers_and_measured(page, link, wait, keep):
     keep("measured")
 
 
+def test_a_drag_ends_where_the_button_is_let_go(page, link, wait):
+    """A busy browser may drop the moves in between."""
+    canvas = opened(page, link)
+    box = canvas.bounding_box()
+    width = box["width"] - GUTTER
+    left, right = box["x"] + GUTTER + width * 0.25, box["x"] + GUTTER + width * 0.75
+    page.mouse.move(left, box["y"] + TOP + 26)
+    page.mouse.down()
+    canvas.dispatch_event("pointerup", {"clientX": right, "clientY": box["y"] + TOP + 60, "bubbles": True})
+    page.get_by_role("heading", name="Selected area").wait_for()
+    page.mouse.up()
+    wait()
+    now = address(page)
+    low, high = shown(canvas)
+    assert int(now["a1"]) - int(now["a0"]) == pytest.approx((high - low) / 2, rel=0.02)
+    assert "p0d0s7" in now["lanes"].split(",")
+
+
 def test_a_kernel_shows_what_launched_it_and_a_launch_its_kernel(page, link, wait):
     events = load(str(MATH)).events
     kernel = events.filter((pl.col("kind") == "kernel") & pl.col("launch_id").is_not_null()).row(5, named=True)
