@@ -81,8 +81,13 @@ def watch():
         time.sleep(0.005)
 threading.Thread(target=watch, daemon=True).start()
 started = time.perf_counter()
+base = 0
 def begin():
-    global started
+    global base, started
+    try:
+        base = int(open("/proc/self/status").read().split("VmRSS:")[1].split()[0]) * 1024
+    except OSError:
+        pass
     started = time.perf_counter()
 {code}
 seconds = time.perf_counter() - started
@@ -93,22 +98,31 @@ try:
 except OSError:
     import resource
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-print("RESULT " + json.dumps([seconds, peak, anonymous]))
+print("RESULT " + json.dumps([seconds, peak, anonymous, base]))
 """
 
 
 @dataclass
 class Measured:
-    """What was measured of one way of loading."""
+    """What was measured of one way of loading.
+
+    Attributes:
+        seconds: Of each run, imports not included.
+        peaks: Most memory resident at a time, bytes.
+        anonymous: The part of it that the process itself asked for, without pages of files.
+        bases: What was resident when the imports were done.
+        failure: Why there is nothing.
+    """
 
     seconds: list[float] = field(default_factory=list)
     peaks: list[int] = field(default_factory=list)
     anonymous: list[int] = field(default_factory=list)
+    bases: list[int] = field(default_factory=list)
     failure: str = ""
 
 
-def measure(code: str, python: str, path: Path, timeout: int) -> tuple[float, int, int] | str:
-    """Seconds, peak resident bytes, and the anonymous part of them; or why there are none."""
+def measure(code: str, python: str, path: Path, timeout: int) -> tuple[float, int, int, int] | str:
+    """Seconds, peak resident bytes, the anonymous part of them, those of the imports; or why there are none."""
     command = [python, "-c", WRAPPER.format(code=code), str(path)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
@@ -118,8 +132,8 @@ def measure(code: str, python: str, path: Path, timeout: int) -> tuple[float, in
         return str(error)
     for line in done.stdout.splitlines():
         if line.startswith("RESULT "):
-            seconds, peak, anonymous = json.loads(line.removeprefix("RESULT "))
-            return float(seconds), int(peak), int(anonymous)
+            seconds, peak, anonymous, base = json.loads(line.removeprefix("RESULT "))
+            return float(seconds), int(peak), int(anonymous), int(base)
     lines = done.stderr.strip().splitlines() or ["ended without a result"]
     return lines[-1]
 
@@ -138,6 +152,7 @@ def run(path: Path, repeats: int, pythons: dict[str, str], timeout: int) -> dict
                 results[name].seconds.append(outcome[0])
                 results[name].peaks.append(outcome[1])
                 results[name].anonymous.append(outcome[2])
+                results[name].bases.append(outcome[3])
     return results
 
 
@@ -150,18 +165,20 @@ def table(path: Path, events: int, results: dict[str, Measured]) -> str:
     lines = [
         f"{size / 1e6:.0f} MB, {events} events; best and median of {max(len(r.seconds) for r in results.values())}",
         "",
-        "| | best s | median s | best over traceview's best | peak RSS MB | of the file | anonymous MB | of the file |",
-        "|---|---|---|---|---|---|---|---|",
+        "| | best s | median s | over own best | peak MB (imports) | / file | above imports / file | own MB | / file |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     for name, result in results.items():
         if result.failure or not result.seconds:
-            lines.append(f"| {name} | skipped: {result.failure} | | | | | | |")
+            lines.append(f"| {name} | skipped: {result.failure} | | | | | | | |")
             continue
         best, peak, anonymous = min(result.seconds), max(result.peaks), max(result.anonymous)
+        above = max(peak - base for peak, base in zip(result.peaks, result.bases, strict=True))
         ratio = f"{best / own:.2f}" if own else ""
         lines.append(
-            f"| {name} | {best:.2f} | {statistics.median(result.seconds):.2f} | {ratio} "
-            f"| {peak / 1e6:.0f} | {peak / size:.2f} | {anonymous / 1e6:.0f} | {anonymous / size:.2f} |"
+            f"| {name} | {best:.2f} | {statistics.median(result.seconds):.2f} | {ratio} | {peak / 1e6:.0f} "
+            f"({max(result.bases) / 1e6:.0f}) | {peak / size:.2f} | {above / size:.2f} "
+            f"| {anonymous / 1e6:.0f} | {anonymous / size:.2f} |"
         )
     return "\n".join(lines)
 
