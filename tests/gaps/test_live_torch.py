@@ -15,6 +15,8 @@ from traceview.gap_report import gap_report
 from traceview.gaps import causes, idle
 from traceview.rules.base import Facts
 from traceview.rules.catalogue import find_rule
+from traceview.steady_state import find_steady_state
+from traceview.steps import find_steps
 from traceview.transfer_report import transfer_report
 
 torch = live("torch")
@@ -110,7 +112,10 @@ def test_weights_copied_in_every_step_are_found_with_their_bytes(tmp_path, model
     assert (row["bytes"], row["count"], row["per_step"]) == (4 * WIDTH * WIDTH, LAYERS * STEPS, LAYERS)
     assert row["repeated_each_step"] is True
     (finding,) = repeated_copies(timeline)
-    assert finding.title.startswith(f"The same {LAYERS} copies in host memory came back in each of {STEPS - 1} steps")
+    # The first step never counts, and of the others none that a busy machine made much longer.
+    steady = find_steady_state(timeline, find_steps(timeline)).steps.height
+    assert 2 <= steady < STEPS
+    assert finding.title.startswith(f"The same {LAYERS} copies in host memory came back in each of {steady} steps")
     assert finding.evidence == (f"{4 * WIDTH * WIDTH * LAYERS / 1e6:,.1f} MB per step, in 1 size",)
 
 
