@@ -23,7 +23,7 @@ torch = live("torch")
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
-STEPS = 5
+STEPS = 8
 SLEEP_NS = 60_000_000
 ITEMS = 40
 LAYERS = 9
