@@ -7,7 +7,7 @@ The second view is that of TensorBoard's PyTorch plugin, whose published figures
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from traceview import intervals
-from traceview.busy import COMMUNICATION_KINDS, COMPUTATION_KINDS, COPY_KINDS
+from traceview.busy import COMMUNICATION_KINDS, COMPUTATION_KINDS, COPY_KINDS, DeviceRows, rows_by_device
 from traceview.host_copies import only_on_host
 from traceview.knowledge.range_names import RangeKind, read_range_name
 from traceview.launches import graph_replays
@@ -131,8 +131,16 @@ def windows_of(steps: pl.DataFrame, process: int | None) -> IntervalSet:
 
 def stepping_process(steps: pl.DataFrame, process: int | None) -> int | None:
     """The process whose steps count for a device of ``process``: the only one with steps, if that one has none."""
-    with_steps = steps["process"].unique().to_list()
-    return with_steps[0] if len(with_steps) == 1 and process not in with_steps else process
+    return stepping_processes(steps, (process,))[process]
+
+
+def stepping_processes(
+    steps: pl.DataFrame, processes: Iterable[int | None]
+) -> dict[int | None, int | None]:
+    """The :func:`stepping_process` of each of some processes."""
+    with_steps = set(steps["process"].unique().to_list())
+    alone = next(iter(with_steps)) if len(with_steps) == 1 else None
+    return {one: alone if len(with_steps) == 1 and one not in with_steps else one for one in processes}
 
 
 def process_of_devices(timeline: Timeline) -> dict[int, int | None]:
@@ -158,14 +166,16 @@ def device_times(
     """
     found, idle = [], {}
     rows = timeline.events.select("device", "kind", "start_ns", "dur_ns").filter(pl.col("device").is_not_null())
-    by_device = rows.partition_by("device", as_dict=True)
+    by_device = rows_by_device(rows)
     windows: dict[int | None, IntervalSet] = {}
-    for device, process in sorted(process_of_devices(timeline).items()):
-        stepping = stepping_process(steps, process)
-        if stepping not in windows:
-            windows[stepping] = windows_of(steps, stepping)
-        if len(windows[stepping][0]):
-            time, idle[device] = _of_device(by_device[device,], device, windows[stepping])
+    owners = process_of_devices(timeline)
+    stepping = stepping_processes(steps, owners.values())
+    for device, process in sorted(owners.items()):
+        counted = stepping[process]
+        if counted not in windows:
+            windows[counted] = windows_of(steps, counted)
+        if len(windows[counted][0]):
+            time, idle[device] = _of_device(by_device[device], device, windows[counted])
             found.append(time)
     if split_idle is None:
         return tuple(found)
@@ -180,10 +190,10 @@ def kind_union(rows: pl.DataFrame, kinds: tuple[str, ...]) -> IntervalSet:
     return intervals.merge(starts, starts + chosen["dur_ns"].to_numpy())
 
 
-def _of_device(rows: pl.DataFrame, device: int, windows: IntervalSet) -> tuple[DeviceTime, IntervalSet]:
+def _of_device(rows: DeviceRows, device: int, windows: IntervalSet) -> tuple[DeviceTime, IntervalSet]:
     """The account of a device, and when it was idle."""
     compute, collective, copy, waits = (
-        intervals.intersect(windows, kind_union(rows, kinds))
+        intervals.intersect(windows, rows.union(kinds))
         for kinds in (COMPUTATION_KINDS, COMMUNICATION_KINDS, COPY_KINDS, ("async_wait",))
     )
     left = intervals.merge(*windows)

@@ -112,9 +112,15 @@ def _grids(result: GapReport, places: Sequence[str | None], limit: int) -> list[
     return [grid for grid in grids if grid is not None]
 
 
-def _label(result: GapReport, device: int | None) -> str:
-    names = {one.device: one.label for one in result.trace.devices}
-    return "host" if device is None else names.get(device, f"device {device}")
+class _Labels:
+    """What each device is called; a trace can have thousands, so the names are made once for a table."""
+
+    def __init__(self, result: GapReport) -> None:
+        self._names = {one.device: one.label for one in result.trace.devices}
+
+    def of(self, device: int | None) -> str:
+        """The name of a device; ``None`` is the host."""
+        return "host" if device is None else self._names.get(device, f"device {device}")
 
 
 def causes_grid(result: GapReport) -> Grid | None:
@@ -122,6 +128,7 @@ def causes_grid(result: GapReport) -> Grid | None:
     if result.causes is None or not result.causes.height:
         return None
     rows = list(result.causes.iter_rows(named=True))
+    labels = _Labels(result)
     unit, texts = durations(ns for row in rows for ns in (row["idle_ns"], row["recoverable_ns"]))
     several = len({row["device"] for row in rows}) > 1
     columns = (
@@ -137,7 +144,7 @@ def causes_grid(result: GapReport) -> Grid | None:
     cells = iter(texts)
     table = [
         [
-            *((_label(result, row["device"]),) if several else ()),
+            *((labels.of(row["device"]),) if several else ()),
             row["cause"],
             next(cells),
             percent(row["share"]),
@@ -160,9 +167,10 @@ def _gaps(result: GapReport, places: Sequence[str | None], limit: int) -> Grid |
     if result.gaps is None or not result.gaps.height:
         return None
     rows = list(result.gaps.head(limit).iter_rows(named=True))
+    labels = _Labels(result)
     unit, texts = durations(row["dur_ns"] for row in rows)
     several = result.lanes > 1 and result.devices is not None
-    width = _GAP_WIDTH - (max(len(_label(result, row["device"])) for row in rows) + 2 if several else 0)
+    width = _GAP_WIDTH - (max(len(labels.of(row["device"])) for row in rows) + 2 if several else 0)
     columns = (
         *((Column("device"),) if several else ()),
         Column("at ms", number=True),
@@ -180,7 +188,7 @@ def _gaps(result: GapReport, places: Sequence[str | None], limit: int) -> Grid |
             held = f"{host_name(held, half)} in {host_name(place, width - half)}"
         table.append(
             [
-                *((_label(result, row["device"]),) if several else ()),
+                *((labels.of(row["device"]),) if several else ()),
                 f"{row['start_ns'] / 1e6:,.3f}",
                 text,
                 row["cause"],
@@ -224,6 +232,7 @@ def _feeding(result: GapReport) -> Grid | None:
     if result.devices is None:
         return None
     rows = [row for row in result.devices.iter_rows(named=True) if row["launched"]]
+    labels = _Labels(result)
     if not rows:
         return None
     columns = (
@@ -241,17 +250,16 @@ def _feeding(result: GapReport) -> Grid | None:
     return Grid(
         "How the devices are fed",
         columns,
-        [_fed(result, row) for row in rows],
+        [[labels.of(row["device"]), *_fed(row)] for row in rows],
         (_FED_WORDS,),
     )
 
 
-def _fed(result: GapReport, row: dict[str, Any]) -> list[str]:
+def _fed(row: dict[str, Any]) -> list[str]:
     def time(key: str) -> str:
         return "-" if row[key] is None else duration(row[key])
 
     return [
-        _label(result, row["device"]),
         {True: "yes", False: "no", None: "?"}[row["launch_bound"]],
         f"{row['launches']:,}",
         percent(row["graph_share"]),
@@ -268,6 +276,7 @@ def _regions(result: GapReport) -> Grid | None:
     if result.regions is None or not result.regions.height:
         return None
     rows = list(result.regions.head(_MOST_REGIONS).iter_rows(named=True))
+    labels = _Labels(result)
     several = result.lanes > 1
     columns = (
         *((Column("device"),) if several else ()),
@@ -278,7 +287,7 @@ def _regions(result: GapReport) -> Grid | None:
     )
     table = [
         [
-            *((_label(result, row["device"]),) if several else ()),
+            *((labels.of(row["device"]),) if several else ()),
             f"{row['start_ns'] / 1e6:,.3f}",
             duration(row["end_ns"] - row["start_ns"]),
             f"{duration(row['idle_ns'])} ({percent(row['idle_ns'] / (row['end_ns'] - row['start_ns']))})",
