@@ -105,6 +105,13 @@ class DeviceTime:
 HOST_PARTS: Final = ("kernel", "memcpy", "memset", "communication", "runtime", "data_loading", "cpu", "other")
 """Parts of the host-inclusive view, in order of precedence."""
 
+_DEVICE_PARTS: Final = {
+    **dict.fromkeys(("kernel", "xla_op", "graph"), HOST_PARTS.index("kernel")),
+    "memcpy": HOST_PARTS.index("memcpy"),
+    "memset": HOST_PARTS.index("memset"),
+    "collective": HOST_PARTS.index("communication"),
+}
+
 
 @dataclass(frozen=True, slots=True)
 class ProcessTime:
@@ -183,13 +190,6 @@ def device_times(
     return tuple(_with_causes(one, idle[one.device], parts.get(one.device, ())) for one in found)
 
 
-def kind_union(rows: pl.DataFrame, kinds: tuple[str, ...]) -> IntervalSet:
-    """Union of the intervals of rows of some kinds."""
-    chosen = rows.filter(pl.col("kind").is_in(list(kinds)))
-    starts = chosen["start_ns"].to_numpy()
-    return intervals.merge(starts, starts + chosen["dur_ns"].to_numpy())
-
-
 def _of_device(rows: DeviceRows, device: int, windows: IntervalSet) -> tuple[DeviceTime, IntervalSet]:
     """The account of a device, and when it was idle."""
     compute, collective, copy, waits = (
@@ -237,7 +237,7 @@ def process_times(timeline: Timeline, steps: pl.DataFrame) -> tuple[ProcessTime,
         timeline: With launches linked.
         steps: Frame of :data:`traceview.steps.STEPS`; those that count.
     """
-    events = timeline.events.select("id", "kind", "name", "process", "thread", "device", "start_ns", "dur_ns")
+    events = timeline.events
     process_of = process_of_devices(timeline)
     names = events.select("kind", "name").filter(pl.col("kind") == "annotation")["name"].unique()
     read = [read_range_name(name) for name in names.cast(pl.String).to_list()]
@@ -246,32 +246,42 @@ def process_times(timeline: Timeline, steps: pl.DataFrame) -> tuple[ProcessTime,
     is_annotation = pl.col("kind") == "annotation"
     is_loading, is_stage = pl.col("name").is_in(loading.implode()), pl.col("name").is_in(stages.implode())
     copies = only_on_host(timeline)["id"]
+    is_copy = pl.col("id").is_in(copies.implode())
+    on_host = pl.col("thread").is_not_null()
+    owner = pl.col("device").replace_strict(process_of, default=None, return_dtype=pl.UInt32)
+    # Which of the parts a row can be time of: those of the device first, then what its host did.
+    part = (
+        pl.when(pl.col("device").is_not_null())
+        .then(pl.col("kind").cast(pl.String).replace_strict(_DEVICE_PARTS, default=None, return_dtype=pl.UInt8))
+        .when(on_host & is_copy)
+        .then(pl.lit(HOST_PARTS.index("memcpy"), pl.UInt8))
+        .when(on_host & pl.col("kind").is_in(["api", "sync"]))
+        .then(pl.lit(HOST_PARTS.index("runtime"), pl.UInt8))
+        .when(on_host & is_annotation & is_loading)
+        .then(pl.lit(HOST_PARTS.index("data_loading"), pl.UInt8))
+        .when(on_host & ((pl.col("kind") == "op") | (is_annotation & is_stage)))
+        .then(pl.lit(HOST_PARTS.index("cpu"), pl.UInt8))
+    )
+    rows = events.select(
+        "start_ns",
+        "dur_ns",
+        part=part,
+        process=pl.when(pl.col("device").is_not_null()).then(owner).otherwise("process"),
+    ).filter(pl.col("part").is_not_null())
+    by_process = rows.partition_by("process", as_dict=True)
     found = []
     for (process,), own in steps.group_by("process", maintain_order=True):
-        on_device = events.filter(pl.col("device").is_in([d for d, of in process_of.items() if of == process]))
-        on_host = events.filter(
-            pl.col("thread").is_not_null()
-            & pl.col("process").eq_missing(process)
-            & (pl.col("kind").is_in(["api", "sync", "annotation", "op"]) | pl.col("id").is_in(copies.implode()))
-        )
-        layers = (
-            on_device.filter(pl.col("kind").is_in(["kernel", "xla_op", "graph"])),
-            pl.concat(
-                (on_device.filter(pl.col("kind") == "memcpy"), on_host.filter(pl.col("id").is_in(copies.implode())))
-            ),
-            on_device.filter(pl.col("kind") == "memset"),
-            on_device.filter(pl.col("kind") == "collective"),
-            on_host.filter(pl.col("kind").is_in(["api", "sync"])),
-            on_host.filter(is_annotation & is_loading),
-            on_host.filter((pl.col("kind") == "op") | (is_annotation & is_stage & ~is_loading)),
-        )
+        mine = by_process.get((process,), rows.clear())
+        parts, starts = mine["part"].to_numpy(), mine["start_ns"].to_numpy()
+        ends = starts + mine["dur_ns"].to_numpy()
         windows = (own["start_ns"].to_numpy(), own["end_ns"].to_numpy())
         left = intervals.merge(*windows)
         lengths = []
-        for rows in layers:
-            part = kind_union(rows, tuple(rows["kind"].unique().cast(pl.String)))
-            lengths.append(intervals.total(*intervals.intersect(left, part)))
-            left = intervals.subtract(left, part)
+        for number in range(len(HOST_PARTS) - 1):
+            chosen = parts == number
+            layer = intervals.merge(starts[chosen], ends[chosen])
+            lengths.append(intervals.total(*intervals.intersect(left, layer)))
+            left = intervals.subtract(left, layer)
         lengths.append(intervals.total(*left))
         found.append(
             ProcessTime(
