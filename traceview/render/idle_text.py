@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from traceview.gap_culprits import LEAST_NAMED, MOST_OF_IT
 from traceview.knowledge.idle_causes import Cause
 from traceview.render.conditions import conditions, write_conditions, write_remarks
 from traceview.render.grids import Grid, print_markdown, write_grid
@@ -66,6 +67,8 @@ def gap_sentence(result: GapReport) -> str:
     if lanes > 1:
         who = f"{lanes:,} devices idle, on average," if result.devices is not None else f"{who}, on average of {lanes},"
     text = f"{who} {duration(round(idle / lanes))} of {duration(round(span / lanes))} ({share})"
+    if lanes > 1 and result.devices is not None:
+        text += " from the first to the last work of each"
     totals: dict[str, int] = {}
     for cause, ns in result.causes.select("cause", "idle_ns").iter_rows():
         totals[cause] = totals.get(cause, 0) + ns
@@ -151,7 +154,7 @@ def causes_grid(result: GapReport) -> Grid | None:
             f"{row['stretches']:,}",
             next(cells),
             *(() if several else (row["confidence"],)),
-            host_name(row["culprit"] or row["reason"] or "", _NARROW_WIDTH if several else _CAUSE_WIDTH),
+            _held_by(row, _NARROW_WIDTH if several else _CAUSE_WIDTH),
         ]
         for row in rows
     ]
@@ -159,8 +162,28 @@ def causes_grid(result: GapReport) -> Grid | None:
         "Idle time by cause",
         columns,
         table,
-        ("to win: the most that changes on the host can win back; ceilings of several causes do not add up.",),
+        (_of_which_time(result), _TO_WIN),
     )
+
+
+_TO_WIN: Final = "to win: the most that changes on the host can win back; ceilings of several causes do not add up."
+
+
+def _of_which_time(result: GapReport) -> str:
+    """What is looked at: steps can begin before the first and end after the last work of a device."""
+    if result.devices is None:
+        return "Time between the ops of the host, from the first op or step mark to the last, steps or not."
+    each = "of each device" if result.lanes > 1 else "of the device"
+    return f"From the first to the last work {each}, between steps, too; what a step holds before and after is not in it."
+
+
+def _held_by(row: dict[str, Any], width: int) -> str:
+    """What held the host for most of a cause; with its part where that is less than half."""
+    share = (row["culprit_ns"] or 0) / row["idle_ns"] if row["idle_ns"] else 0.0
+    if not row["culprit"] or share < LEAST_NAMED:
+        return host_name(row["reason"] or "", width)
+    part = "" if share >= MOST_OF_IT else f"{percent(share)} in "
+    return part + host_name(row["culprit"], width - len(part))
 
 
 def _gaps(result: GapReport, places: Sequence[str | None], limit: int) -> Grid | None:
