@@ -7,7 +7,7 @@ The second view is that of TensorBoard's PyTorch plugin, whose published figures
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from traceview import intervals
-from traceview.busy import COMMUNICATION_KINDS, COMPUTATION_KINDS, COPY_KINDS
+from traceview.busy import COMMUNICATION_KINDS, COMPUTATION_KINDS, COPY_KINDS, DeviceRows, rows_by_device
 from traceview.host_copies import only_on_host
 from traceview.knowledge.range_names import RangeKind, read_range_name
 from traceview.launches import graph_replays
@@ -105,6 +105,13 @@ class DeviceTime:
 HOST_PARTS: Final = ("kernel", "memcpy", "memset", "communication", "runtime", "data_loading", "cpu", "other")
 """Parts of the host-inclusive view, in order of precedence."""
 
+_DEVICE_PARTS: Final = {
+    **dict.fromkeys(("kernel", "xla_op", "graph"), HOST_PARTS.index("kernel")),
+    "memcpy": HOST_PARTS.index("memcpy"),
+    "memset": HOST_PARTS.index("memset"),
+    "collective": HOST_PARTS.index("communication"),
+}
+
 
 @dataclass(frozen=True, slots=True)
 class ProcessTime:
@@ -131,8 +138,16 @@ def windows_of(steps: pl.DataFrame, process: int | None) -> IntervalSet:
 
 def stepping_process(steps: pl.DataFrame, process: int | None) -> int | None:
     """The process whose steps count for a device of ``process``: the only one with steps, if that one has none."""
-    with_steps = steps["process"].unique().to_list()
-    return with_steps[0] if len(with_steps) == 1 and process not in with_steps else process
+    return stepping_processes(steps, (process,))[process]
+
+
+def stepping_processes(
+    steps: pl.DataFrame, processes: Iterable[int | None]
+) -> dict[int | None, int | None]:
+    """The :func:`stepping_process` of each of some processes."""
+    with_steps = set(steps["process"].unique().to_list())
+    alone = next(iter(with_steps)) if len(with_steps) == 1 else None
+    return {one: alone if len(with_steps) == 1 and one not in with_steps else one for one in processes}
 
 
 def process_of_devices(timeline: Timeline) -> dict[int, int | None]:
@@ -158,14 +173,16 @@ def device_times(
     """
     found, idle = [], {}
     rows = timeline.events.select("device", "kind", "start_ns", "dur_ns").filter(pl.col("device").is_not_null())
-    by_device = rows.partition_by("device", as_dict=True)
+    by_device = rows_by_device(rows)
     windows: dict[int | None, IntervalSet] = {}
-    for device, process in sorted(process_of_devices(timeline).items()):
-        stepping = stepping_process(steps, process)
-        if stepping not in windows:
-            windows[stepping] = windows_of(steps, stepping)
-        if len(windows[stepping][0]):
-            time, idle[device] = _of_device(by_device[device,], device, windows[stepping])
+    owners = process_of_devices(timeline)
+    stepping = stepping_processes(steps, owners.values())
+    for device, process in sorted(owners.items()):
+        counted = stepping[process]
+        if counted not in windows:
+            windows[counted] = windows_of(steps, counted)
+        if len(windows[counted][0]):
+            time, idle[device] = _of_device(by_device[device], device, windows[counted])
             found.append(time)
     if split_idle is None:
         return tuple(found)
@@ -173,17 +190,10 @@ def device_times(
     return tuple(_with_causes(one, idle[one.device], parts.get(one.device, ())) for one in found)
 
 
-def kind_union(rows: pl.DataFrame, kinds: tuple[str, ...]) -> IntervalSet:
-    """Union of the intervals of rows of some kinds."""
-    chosen = rows.filter(pl.col("kind").is_in(list(kinds)))
-    starts = chosen["start_ns"].to_numpy()
-    return intervals.merge(starts, starts + chosen["dur_ns"].to_numpy())
-
-
-def _of_device(rows: pl.DataFrame, device: int, windows: IntervalSet) -> tuple[DeviceTime, IntervalSet]:
+def _of_device(rows: DeviceRows, device: int, windows: IntervalSet) -> tuple[DeviceTime, IntervalSet]:
     """The account of a device, and when it was idle."""
     compute, collective, copy, waits = (
-        intervals.intersect(windows, kind_union(rows, kinds))
+        intervals.intersect(windows, rows.union(kinds))
         for kinds in (COMPUTATION_KINDS, COMMUNICATION_KINDS, COPY_KINDS, ("async_wait",))
     )
     left = intervals.merge(*windows)
@@ -227,7 +237,7 @@ def process_times(timeline: Timeline, steps: pl.DataFrame) -> tuple[ProcessTime,
         timeline: With launches linked.
         steps: Frame of :data:`traceview.steps.STEPS`; those that count.
     """
-    events = timeline.events.select("id", "kind", "name", "process", "thread", "device", "start_ns", "dur_ns")
+    events = timeline.events
     process_of = process_of_devices(timeline)
     names = events.select("kind", "name").filter(pl.col("kind") == "annotation")["name"].unique()
     read = [read_range_name(name) for name in names.cast(pl.String).to_list()]
@@ -236,32 +246,42 @@ def process_times(timeline: Timeline, steps: pl.DataFrame) -> tuple[ProcessTime,
     is_annotation = pl.col("kind") == "annotation"
     is_loading, is_stage = pl.col("name").is_in(loading.implode()), pl.col("name").is_in(stages.implode())
     copies = only_on_host(timeline)["id"]
+    is_copy = pl.col("id").is_in(copies.implode())
+    on_host = pl.col("thread").is_not_null()
+    owner = pl.col("device").replace_strict(process_of, default=None, return_dtype=pl.UInt32)
+    # Which of the parts a row can be time of: those of the device first, then what its host did.
+    part = (
+        pl.when(pl.col("device").is_not_null())
+        .then(pl.col("kind").cast(pl.String).replace_strict(_DEVICE_PARTS, default=None, return_dtype=pl.UInt8))
+        .when(on_host & is_copy)
+        .then(pl.lit(HOST_PARTS.index("memcpy"), pl.UInt8))
+        .when(on_host & pl.col("kind").is_in(["api", "sync"]))
+        .then(pl.lit(HOST_PARTS.index("runtime"), pl.UInt8))
+        .when(on_host & is_annotation & is_loading)
+        .then(pl.lit(HOST_PARTS.index("data_loading"), pl.UInt8))
+        .when(on_host & ((pl.col("kind") == "op") | (is_annotation & is_stage)))
+        .then(pl.lit(HOST_PARTS.index("cpu"), pl.UInt8))
+    )
+    rows = events.select(
+        "start_ns",
+        "dur_ns",
+        part=part,
+        process=pl.when(pl.col("device").is_not_null()).then(owner).otherwise("process"),
+    ).filter(pl.col("part").is_not_null())
+    by_process = rows.partition_by("process", as_dict=True)
     found = []
     for (process,), own in steps.group_by("process", maintain_order=True):
-        on_device = events.filter(pl.col("device").is_in([d for d, of in process_of.items() if of == process]))
-        on_host = events.filter(
-            pl.col("thread").is_not_null()
-            & pl.col("process").eq_missing(process)
-            & (pl.col("kind").is_in(["api", "sync", "annotation", "op"]) | pl.col("id").is_in(copies.implode()))
-        )
-        layers = (
-            on_device.filter(pl.col("kind").is_in(["kernel", "xla_op", "graph"])),
-            pl.concat(
-                (on_device.filter(pl.col("kind") == "memcpy"), on_host.filter(pl.col("id").is_in(copies.implode())))
-            ),
-            on_device.filter(pl.col("kind") == "memset"),
-            on_device.filter(pl.col("kind") == "collective"),
-            on_host.filter(pl.col("kind").is_in(["api", "sync"])),
-            on_host.filter(is_annotation & is_loading),
-            on_host.filter((pl.col("kind") == "op") | (is_annotation & is_stage & ~is_loading)),
-        )
+        mine = by_process.get((process,), rows.clear())
+        parts, starts = mine["part"].to_numpy(), mine["start_ns"].to_numpy()
+        ends = starts + mine["dur_ns"].to_numpy()
         windows = (own["start_ns"].to_numpy(), own["end_ns"].to_numpy())
         left = intervals.merge(*windows)
         lengths = []
-        for rows in layers:
-            part = kind_union(rows, tuple(rows["kind"].unique().cast(pl.String)))
-            lengths.append(intervals.total(*intervals.intersect(left, part)))
-            left = intervals.subtract(left, part)
+        for number in range(len(HOST_PARTS) - 1):
+            chosen = parts == number
+            layer = intervals.merge(starts[chosen], ends[chosen])
+            lengths.append(intervals.total(*intervals.intersect(left, layer)))
+            left = intervals.subtract(left, layer)
         lengths.append(intervals.total(*left))
         found.append(
             ProcessTime(

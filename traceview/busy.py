@@ -16,8 +16,11 @@ import polars as pl
 from traceview import intervals, schema
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from numpy.typing import NDArray
 
+    from traceview.intervals import IntervalSet
     from traceview.timeline import Timeline
 
 COMMUNICATION_KINDS: Final = ("collective",)
@@ -89,8 +92,74 @@ def busy(timeline: Timeline, *, launched_only: bool = False) -> tuple[DeviceBusy
         pl.col("device").is_not_null() & pl.col("kind").is_in([*schema.BUSY_KINDS, *WAIT_KINDS])
     ).select("device", "kind", "start_ns", "dur_ns", "launch_id")
     return tuple(
-        measure(rows, device=int(device), launched_only=launched_only)
-        for (device,), rows in sorted(work.group_by("device"), key=lambda pair: pair[0])
+        _measured(rows, device=device, launched_only=launched_only)
+        for device, rows in sorted(rows_by_device(work).items())
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceRows:
+    """Rows of one device as arrays: a trace can have thousands of devices, each with little to do.
+
+    Attributes:
+        at: Which of the rows of the frame they are.
+        kinds: Kind of each, as an index into :data:`traceview.schema.KINDS`.
+        starts: Starts, ns.
+        ends: Ends, ns.
+        missing: Its launch is not in the file; all false if the frame had no launches.
+    """
+
+    at: NDArray[np.intp]
+    kinds: NDArray[np.uint8]
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    missing: NDArray[np.bool_]
+
+    def of(self, kinds: Collection[str]) -> NDArray[np.bool_]:
+        """Which rows are of some kinds."""
+        found = np.zeros(len(self.kinds), np.bool_)
+        for kind in kinds:
+            found |= self.kinds == schema.KINDS.index(kind)
+        return found
+
+    def union(self, kinds: Collection[str]) -> IntervalSet:
+        """Union of the intervals of the rows of some kinds."""
+        chosen = self.of(kinds)
+        return intervals.merge(self.starts[chosen], self.ends[chosen])
+
+    def where(self, chosen: NDArray[np.bool_] | slice) -> DeviceRows:
+        """Some of the rows."""
+        return DeviceRows(*(getattr(self, name)[chosen] for name in DeviceRows.__slots__))
+
+
+def rows_by_device(rows: pl.DataFrame) -> dict[int, DeviceRows]:
+    """The rows of each device, in their order.
+
+    Args:
+        rows: Columns ``device`` (not null), ``kind``, ``start_ns``, ``dur_ns`` and, if it matters, ``launch_id``.
+    """
+    if not rows.height:
+        return {}
+    devices = rows["device"].to_numpy()
+    order = np.argsort(devices, kind="stable")
+    whole = _device_rows(rows).where(order)
+    firsts = np.flatnonzero(np.concatenate(([True], np.diff(devices[order].astype(np.int64)) != 0)))
+    stops = [*firsts[1:].tolist(), len(order)]
+    return {
+        int(devices[order[first]]): whole.where(slice(first, stop))
+        for first, stop in zip(firsts.tolist(), stops, strict=True)
+    }
+
+
+def _device_rows(rows: pl.DataFrame) -> DeviceRows:
+    starts = rows["start_ns"].to_numpy()
+    launches = "launch_id" in rows.columns
+    return DeviceRows(
+        at=np.arange(rows.height),
+        kinds=rows["kind"].to_physical().to_numpy(),
+        starts=starts,
+        ends=starts + rows["dur_ns"].to_numpy(),
+        missing=rows["launch_id"].is_null().to_numpy() if launches else np.zeros(rows.height, np.bool_),
     )
 
 
@@ -103,29 +172,24 @@ def measure(work: pl.DataFrame, *, device: int, launched_only: bool = False) -> 
         device: Its key.
         launched_only: As for :func:`busy`.
     """
-    # Arrays rather than frames: a trace can have thousands of devices with little work each.
-    kinds = work["kind"].to_physical().to_numpy()
-    is_wait = _is_kind(kinds, WAIT_KINDS)
-    missing = work["launch_id"].is_null().to_numpy()
-    orphans = int((missing & ~is_wait).sum())
-    starts = work["start_ns"].to_numpy()
-    ends = starts + work["dur_ns"].to_numpy()
+    return _measured(_device_rows(work), device=device, launched_only=launched_only)
+
+
+def _measured(rows: DeviceRows, *, device: int, launched_only: bool) -> DeviceBusy:
+    orphans = int((rows.missing & ~rows.of(WAIT_KINDS)).sum())
     if launched_only:
-        kinds, is_wait, starts, ends = (part[~missing] for part in (kinds, is_wait, starts, ends))
+        rows = rows.where(~rows.missing)
     waits, computation, communication, copies, everything = (
-        intervals.merge(starts[chosen], ends[chosen])
-        for chosen in (
-            _is_kind(kinds, one)
-            for one in (WAIT_KINDS, COMPUTATION_KINDS, COMMUNICATION_KINDS, COPY_KINDS, schema.BUSY_KINDS)
-        )
+        rows.union(kinds)
+        for kinds in (WAIT_KINDS, COMPUTATION_KINDS, COMMUNICATION_KINDS, COPY_KINDS, schema.BUSY_KINDS)
     )
     exposed_communication = intervals.subtract(communication, computation)
     exposed_copies = intervals.subtract(intervals.subtract(copies, computation), communication)
     return DeviceBusy(
         device=device,
-        events=int((~is_wait).sum()),
-        start_ns=int(starts.min()) if len(starts) else 0,
-        span_ns=intervals.span(starts, ends),
+        events=int((~rows.of(WAIT_KINDS)).sum()),
+        start_ns=int(rows.starts.min()) if len(rows.starts) else 0,
+        span_ns=intervals.span(rows.starts, rows.ends),
         busy_ns=intervals.total(*everything),
         computation_ns=intervals.total(*computation),
         communication_ns=intervals.total(*communication),
@@ -136,10 +200,3 @@ def measure(work: pl.DataFrame, *, device: int, launched_only: bool = False) -> 
         without_launch=orphans,
         left_out=orphans if launched_only else 0,
     )
-
-
-def _is_kind(codes: NDArray[np.uint8], kinds: tuple[str, ...]) -> NDArray[np.bool_]:
-    found = np.zeros(len(codes), np.bool_)
-    for kind in kinds:
-        found |= codes == schema.KINDS.index(kind)
-    return found

@@ -24,6 +24,7 @@ from traceview.report_parts import describe, summarise_import
 from traceview.stage_table import stage_table
 from traceview.stages import assign_stages
 from traceview.step_change import StepChange, Verdict, step_change
+from traceview.step_marks import StepSource
 from traceview.time_report import step_timeline
 
 if TYPE_CHECKING:
@@ -236,7 +237,8 @@ def _steps(before: Side, after: Side) -> tuple[StepChange, tuple[StepChange, ...
         steady = one.steps.table.steady
         lengths = steady.select("phase", ns=pl.col("end_ns") - pl.col("start_ns"))
         walls.append(lengths)
-    whole = step_change(walls[0]["ns"].to_numpy(), walls[1]["ns"].to_numpy())
+    marked = all(one.steps.table.source is not StepSource.WHOLE for one in (before, after))
+    whole = step_change(walls[0]["ns"].to_numpy(), walls[1]["ns"].to_numpy(), marked=marked)
     names = [set(one["phase"].drop_nulls().unique()) for one in walls]
     phases: tuple[StepChange, ...] = ()
     if any(len(one) > 1 for one in names):

@@ -7,6 +7,7 @@ files claim one rank, what differs in the names of the files does.
 from __future__ import annotations
 
 from collections import Counter
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
@@ -92,12 +93,9 @@ def process_labels(timeline: Timeline, processes: Sequence[int | None]) -> dict[
         filed = (files[run], f"{files[run]} process {process}") if len(timeline.runs) > 1 else ()
         return (*ranked, *filed, f"process {process}")
 
-    told: dict[int | None, str] = {}
     every = {process: candidates(process) for process in processes}
-    for process, names in every.items():
-        others = {name for other, theirs in every.items() if other != process for name in theirs}
-        told[process] = next((name for name in names if name not in others), names[-1])
-    return told
+    uses = Counter(name for names in every.values() for name in names)
+    return {process: next((name for name in names if uses[name] == 1), names[-1]) for process, names in every.items()}
 
 
 def _part(name: str | None) -> str:

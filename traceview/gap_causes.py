@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from traceview.copy_holds import put_down_to_copies
-from traceview.gap_pieces import LONG_QUEUE, NO_HOST, NO_LAUNCH, PEERS, SILENT, Pieces, joined, run_lengths
+from traceview.gap_pieces import (
+    LONG_QUEUE,
+    NO_HOST,
+    NO_LAUNCH,
+    PEERS,
+    SILENT,
+    Pieces,
+    joined,
+    run_lengths,
+    run_together,
+    together,
+)
 from traceview.host_marks import CODES as _CODE
 from traceview.host_marks import NO_CAUSE as _ANY
+from traceview.host_tiles import PACE_NS, SLOW_NS, Tiles, tiles
 from traceview.idle_work import Coming, Work
 from traceview.knowledge.idle_causes import Cause
 from traceview.launching_threads import HostTime
@@ -22,13 +34,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from traceview.intervals import IntervalSet
-
-PACE_NS: Final = 100_000
-"""Up to here the time between two ops is the pace of launching; beyond it the host was busy with something else."""
-
-SLOW_NS: Final = 1_000_000
-"""Beyond this a stretch without a launch is no pace of launching, even if it is made of ops."""
-
 
 def coming_work(known: Sequence[Work], which: NDArray[np.int64], moments: NDArray[np.int64]) -> Coming:
     """What comes next on the device of each moment; ``which`` ascends."""
@@ -131,57 +136,46 @@ def decided_pieces(
 
 def _host_causes(host: HostTime, pieces: Pieces, threads: NDArray[np.int64], launch_id: NDArray[np.int64]) -> Pieces:
     """Decide pieces by what their thread did; where it did nothing of note, by what other launching threads did."""
-    parts = []
-    for thread in np.unique(threads[pieces.row]).tolist():
-        own = _by_segments(host, pieces.where(threads[pieces.row] == thread), thread)
-        for other in host.helpers(thread):
-            passive = own.cause == _ANY
-            if not passive.any():
-                break
-            parts.append(own.where(~passive))
-            own = _by_segments(host, own.where(passive), other, keep_idle=True)
-        parts.append(own)
-    if not parts:
+    if not len(pieces.row):
         return pieces
-    whole = joined(parts)
-    # What is still open is Python or nothing. No launch returns inside an idle stretch, so a long one is not the pace
-    # of launching, whatever ops it is made of.
-    for generic, least_ns in (
-        (whole.cause == _ANY, PACE_NS),
-        (np.isin(whole.cause, (_ANY, _CODE[Cause.LAUNCH])), SLOW_NS),
-    ):
-        long = generic & (run_lengths(whole, generic) > least_ns)
-        whole.say(long, Cause.HOST_WORK)
+    thread = threads[pieces.row]
+    order = np.argsort(thread, kind="stable")
+    bounds = np.flatnonzero(np.concatenate(([True], np.diff(thread[order]) != 0, [True])))
+    cut = [
+        _by_tiles(host, pieces.where(order[first:stop]), tiles(host, int(thread[order[first]])))
+        for first, stop in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
+    ]
+    turn, pace = (np.concatenate([one[at] for one in cut]) for at in (1, 2))
+    whole = together([part for part, _, _ in cut])
+    in_order = np.lexsort((whole.starts, whole.row))
+    whole, turn, pace = whole.where(in_order), turn[in_order], pace[in_order]
+    # What is still open is Python or nothing. Where no launch returns, a long stretch is not the pace of launching,
+    # whatever ops it is made of.
+    passive = whole.cause == _ANY
+    whole.say(passive & (run_lengths(whole, passive) > PACE_NS), Cause.HOST_WORK)
+    generic = np.isin(whole.cause, (_ANY, _CODE[Cause.LAUNCH])) & ~pace
+    whole.say(generic & (run_lengths(whole, generic, turn) > SLOW_NS), Cause.HOST_WORK)
     whole.say(whole.cause == _ANY, Cause.LAUNCH)
     working = np.flatnonzero(whole.cause == _CODE[Cause.HOST_WORK])
     whole.culprit[working] = host.outermost_op(whole.culprit[working])
     launching = whole.cause == _CODE[Cause.LAUNCH]
     whole.culprit[launching] = launch_id[whole.row[launching]]
-    return whole
+    return run_together(whole)
 
 
-def _by_segments(host: HostTime, pieces: Pieces, thread: int, *, keep_idle: bool = False) -> Pieces:
-    """Cut pieces at the segments of a thread and decide those in which it did something that has a cause.
-
-    ``keep_idle`` leaves the culprit of pieces alone in which this thread does nothing of note either, if they have one.
-    """
-    segments = host.segments(thread)
-    if segments is None:
-        return pieces
-    cut, label = pieces.cut(segments.cover)
-    event = np.where(label >= 0, segments.event[np.maximum(label, 0)] if len(segments.event) else -1, -1)
-    told = np.where(event >= 0, host.cause[np.maximum(event, 0)], _ANY)
-    culprit = np.where(event >= 0, host.culprit[np.maximum(event, 0)], -1)
-    active = (event >= 0) & host.active[np.maximum(event, 0)]
+def _by_tiles(host: HostTime, pieces: Pieces, told: Tiles) -> tuple[Pieces, NDArray[np.int64], NDArray[np.bool_]]:
+    """Pieces cut at what a thread did, with its causes; and of each its turn and whether it is surely launching."""
+    cut, at = pieces.cut(told.cover)
+    event, cause, pace = told.event[at], told.cause[at], told.pace[at]
     # An op or a call that keeps the thread to itself for long is more than one step of launching.
+    launching = (told.active[at] & (cause == _ANY)) | pace
+    long = launching & ~pace & (cut.ends - cut.starts > PACE_NS)
     kind = host.kind_of(np.maximum(event, 0))
-    long = active & (told == _ANY) & (cut.ends - cut.starts > PACE_NS)
-    told = np.where(active & (told == _ANY), _CODE[Cause.LAUNCH], told)
-    told = np.where(long, np.where(kind == HostTime.API, _CODE[Cause.SLOW_CALL], _CODE[Cause.HOST_WORK]), told)
-    decided = told != _ANY
-    cut.cause = np.where(decided, told, cut.cause).astype(np.uint8)
-    cut.culprit = np.where(decided | (not keep_idle) | (cut.culprit < 0), culprit, cut.culprit)
-    return cut
+    cause = np.where(launching, _CODE[Cause.LAUNCH], cause)
+    cause = np.where(long, np.where(kind == HostTime.API, _CODE[Cause.SLOW_CALL], _CODE[Cause.HOST_WORK]), cause)
+    cut.cause = cause.astype(np.uint8)
+    cut.culprit = np.where(event >= 0, host.culprit[np.maximum(event, 0)], -1).astype(np.int64)
+    return cut, told.turn[at], pace
 
 
 def _charge_waits(

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
 if TYPE_CHECKING:
     from traceview.timeline import Timeline
+
+
+MOST_OF_IT: Final = 0.5
+"""What holds at least this part of some idle time is where most of it is."""
+
+LEAST_NAMED: Final = 0.05
+"""What holds less of it says nothing about it."""
 
 
 @dataclass(frozen=True, slots=True)

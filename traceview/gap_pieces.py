@@ -85,10 +85,15 @@ class Pieces:
         self.reason[chosen] = REASONS.index(reason)
 
 
+def together(parts: Iterable[Pieces]) -> Pieces:
+    """All pieces of some parts, part by part."""
+    parts = list(parts)
+    return Pieces(*(np.concatenate([getattr(part, name) for part in parts]) for name in Pieces.__slots__))
+
+
 def joined(parts: Iterable[Pieces]) -> Pieces:
     """All pieces of some parts, by stretch and start."""
-    parts = list(parts)
-    everything = Pieces(*(np.concatenate([getattr(part, name) for part in parts]) for name in Pieces.__slots__))
+    everything = together(parts)
     order = _order(everything)
     return everything if order is None else everything.where(order)
 
@@ -106,11 +111,22 @@ def _order(pieces: Pieces) -> NDArray[np.intp] | None:
     return np.argsort(key, kind="stable") if (key[1:] < key[:-1]).any() else None
 
 
-def run_lengths(pieces: Pieces, chosen: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Of each piece: how long the run of touching pieces is that are chosen, or not chosen, as it is, ns."""
+def run_lengths(
+    pieces: Pieces, chosen: NDArray[np.bool_], turn: NDArray[np.int64] | None = None
+) -> NDArray[np.float64]:
+    """Of each piece: how long the run of touching pieces is that are chosen, or not chosen, as it is, ns.
+
+    Args:
+        pieces: By stretch and start.
+        chosen: Which of them.
+        turn: If given, a run ends where this number changes.
+    """
     if not len(chosen):
         return np.empty(0)
-    run = np.cumsum(np.concatenate(([False], ~(touching(pieces) & (chosen[1:] == chosen[:-1])))))
+    goes_on = touching(pieces) & (chosen[1:] == chosen[:-1])
+    if turn is not None:
+        goes_on &= turn[1:] == turn[:-1]
+    run = np.cumsum(np.concatenate(([False], ~goes_on)))
     lengths: NDArray[np.float64] = np.bincount(run, weights=pieces.ends - pieces.starts)[run]
     return lengths
 

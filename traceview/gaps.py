@@ -94,14 +94,18 @@ def idle(timeline: Timeline, known: Sequence[Work] | None = None) -> pl.DataFram
         timeline: With launches linked.
         known: Its :func:`works`, if they are at hand.
     """
-    parts = [pl.DataFrame(schema=IDLE)]
+    devices, parts = [], []
     for work in works(timeline) if known is None else known:
         low, high = work.edges
         done = intervals.merge(np.concatenate((low, work.starts)), np.concatenate((high, work.ends)))
-        starts, ends = intervals.subtract(work.window, done)
-        device = pl.Series("device", [work.device], dtype=pl.UInt32).new_from_index(0, len(starts))
-        parts.append(pl.DataFrame({"device": device, "start_ns": starts, "end_ns": ends}))
-    return pl.concat(parts)
+        parts.append(intervals.subtract(work.window, done))
+        devices.append(work.device)
+    if not parts:
+        return pl.DataFrame(schema=IDLE)
+    keys = pl.Series("device", devices, dtype=pl.UInt32)
+    owner = pl.Series(np.repeat(np.arange(len(parts)), [len(starts) for starts, _ in parts]))
+    starts, ends = (np.concatenate([part[at] for part in parts]) for at in (0, 1))
+    return pl.DataFrame([keys.gather(owner), pl.Series("start_ns", starts), pl.Series("end_ns", ends)])
 
 
 def works(timeline: Timeline) -> tuple[Work, ...]:

@@ -65,3 +65,19 @@ def only_on_host(timeline: Timeline) -> pl.DataFrame:
     runs = timeline.devices.filter(pl.col("device").is_in(recorded.implode()))["run"].unique()
     silent = timeline.processes.filter(~pl.col("run").is_in(runs.implode()))["process"]
     return found.filter(pl.col("process").is_in(silent.implode()))
+
+
+def devices_without_copies(timeline: Timeline) -> list[int]:
+    """Devices that worked and of which copies from and to the host are recorded on the host alone, ascending.
+
+    Where the host recorded copies and the device none, what such a copy costs the device is not in its own account.
+    """
+    found = only_on_host(timeline)
+    # A copy from host to host is no copy of a device.
+    known = found.filter(pl.col("to_device").is_not_null())
+    if not known.height:
+        return []
+    runs = timeline.processes.filter(pl.col("process").is_in(known["process"].unique().implode()))["run"].unique()
+    worked = timeline.device_work["device"].unique()
+    chosen = timeline.devices.filter(pl.col("run").is_in(runs.implode()) & pl.col("device").is_in(worked.implode()))
+    return chosen["device"].sort().to_list()

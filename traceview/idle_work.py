@@ -126,34 +126,43 @@ def device_works(timeline: Timeline) -> tuple[Work, ...]:
     }
     main_threads = _MainThreads(timeline)
     owners = dict(timeline.threads.select("thread", "process").iter_rows())
-    for (device,), own in sorted(rows.group_by("device", maintain_order=True), key=lambda pair: pair[0]):
-        launch = own["launch_id"]
-        missing = launch.is_null().to_numpy()
-        called = events.select(
-            pl.col("start_ns").gather(launch), pl.col("dur_ns").gather(launch), pl.col("thread").gather(launch)
-        )
+    # Arrays of all devices at once: a trace can have thousands of them.
+    rows = rows.sort("device", maintain_order=True)
+    launch = rows["launch_id"]
+    called = events.select(pl.col("start_ns", "dur_ns", "thread").gather(launch))
+    ids, starts = rows["id"].cast(pl.Int64).to_numpy(), rows["start_ns"].to_numpy()
+    ends = starts + rows["dur_ns"].to_numpy()
+    launch_id = launch.cast(pl.Int64).fill_null(-1).to_numpy()
+    begun_ns, took_ns = called["start_ns"].fill_null(NEVER_NS).to_numpy(), called["dur_ns"].fill_null(0).to_numpy()
+    threads = (
+        pl.DataFrame([rows["device"], called["thread"].cast(pl.Int64)])
+        .select(pl.col("thread").forward_fill().backward_fill().over("device").fill_null(-1))["thread"]
+        .to_numpy()
+    )
+    collective = (rows["kind"] == "collective").to_numpy()
+    devices = rows["device"].to_numpy()
+    bounds = np.flatnonzero(np.concatenate(([True], devices[1:] != devices[:-1], [True]))) if len(devices) else [0]
+    for first, stop in zip(bounds[:-1], bounds[1:], strict=True):
+        device, own = int(devices[first]), slice(int(first), int(stop))
+        missing = launch_id[own] < 0
         linked = not missing.all()
-        leading = missing & (np.arange(own.height) < int(np.argmin(missing))) & linked
-        begun = np.where(leading, -NEVER_NS, called["start_ns"].fill_null(NEVER_NS).to_numpy())
-        thread = (
-            called["thread"].cast(pl.Int64).forward_fill().backward_fill().fill_null(-1).to_numpy()
-            if linked
-            else np.full(own.height, main_threads.of(int(device)), np.int64)
-        )
+        leading = missing & (np.arange(len(missing)) < int(np.argmin(missing))) & linked
+        begun = np.where(leading, -NEVER_NS, begun_ns[own])
+        thread = threads[own] if linked else np.full(len(missing), main_threads.of(device), np.int64)
         process = _process_of(owners, thread)
         found.append(
             Work(
-                device=int(device),
-                ids=own["id"].cast(pl.Int64).to_numpy(),
-                starts=own["start_ns"].to_numpy(),
-                ends=(own["start_ns"] + own["dur_ns"]).to_numpy(),
-                launch_id=launch.cast(pl.Int64).fill_null(-1).to_numpy(),
+                device=device,
+                ids=ids[own],
+                starts=starts[own],
+                ends=ends[own],
+                launch_id=launch_id[own],
                 launched_ns=begun,
-                returned_ns=begun + called["dur_ns"].fill_null(0).to_numpy(),
+                returned_ns=begun + took_ns[own],
                 thread=thread,
                 orphan=missing & ~leading & linked,
-                collective=(own["kind"] == "collective").to_numpy(),
-                silent=_unseen(silent.get(process, ()), own, begun),
+                collective=collective[own],
+                silent=_unseen(silent.get(process, ()), starts[own], begun),
                 waiting=_union(others["async_wait"].get((device,))),
                 programs=_union(others["xla_module"].get((device,))),
             )
@@ -281,13 +290,15 @@ def _silent_replays(timeline: Timeline) -> dict[int, NDArray[np.int64]]:
     return found
 
 
-def _unseen(replays: NDArray[np.int64] | tuple[()], own: pl.DataFrame, launched: NDArray[np.int64]) -> IntervalSet:
+def _unseen(
+    replays: NDArray[np.int64] | tuple[()], starts: NDArray[np.int64], launched: NDArray[np.int64]
+) -> IntervalSet:
     """From each silent replay to the first recorded work that was launched after it, or to a wait for the device."""
     if not len(replays):
         return _NOTHING
     replays = np.asarray(replays)
     order = np.argsort(launched, kind="stable")
-    starts = own["start_ns"].to_numpy()[order]
+    starts = starts[order]
     # The earliest start among all work launched from here on.
     earliest = np.minimum.accumulate(np.append(starts, NEVER_NS)[::-1])[::-1]
     at = np.searchsorted(launched[order], replays[:, 0], side="right")

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from traceview import gaps, intervals
-from traceview.gap_causes import PACE_NS
+from traceview.host_tiles import PACE_NS
 from traceview.idle_work import NEVER_NS, device_works
 from traceview.knowledge.idle_causes import Cause
 from traceview.launches import graph_launch_ids

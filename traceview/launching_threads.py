@@ -64,6 +64,7 @@ class HostTime:
         )
         self._by_process: dict[int, list[int]] = {}
         self._process: dict[int, int] = {}
+        self._returns = _returns(timeline)
         for process, thread, _ in busy.iter_rows():
             self._by_process.setdefault(process, []).append(thread)
         for thread, process in timeline.threads.select("thread", "process").iter_rows():
@@ -77,6 +78,15 @@ class HostTime:
         """Other threads of the same process that call ops, busiest first."""
         same = self._by_process.get(self.process_of(thread), [])
         return [one for one in same if one != thread][:_MOST_HELPERS]
+
+    def notable(self, ids: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of some events (-1: none) do something of note: an op, a call, or anything that has a cause."""
+        noted: NDArray[np.bool_] = (ids >= 0) & self.active[np.maximum(ids, 0)]
+        return noted
+
+    def returns(self, thread: int) -> NDArray[np.int64]:
+        """When the calls of a thread returned that launched device work, ns, in any order."""
+        return self._returns.get(thread, np.empty(0, np.int64))
 
     def process_of(self, thread: int) -> int:
         """The process of a thread; -1 if it is not known."""
@@ -99,6 +109,18 @@ class HostTime:
             current[climbing] = self._parent[here]
             climbing = climbing[current[climbing] >= 0]
         return found
+
+
+def _returns(timeline: Timeline) -> dict[int, NDArray[np.int64]]:
+    """When the launches of each thread returned."""
+    calls = timeline.device_work["launch_id"].drop_nulls().unique()
+    rows = timeline.events.select(pl.col("thread", "start_ns", "dur_ns").gather(calls)).drop_nulls("thread")
+    threads = rows["thread"].to_numpy()
+    ends = (rows["start_ns"] + rows["dur_ns"]).to_numpy()
+    order = np.argsort(threads, kind="stable")
+    threads, ends = threads[order], ends[order]
+    bounds = np.flatnonzero(np.concatenate(([True], threads[1:] != threads[:-1]))) if len(threads) else order
+    return {int(threads[first]): own for first, own in zip(bounds.tolist(), np.split(ends, bounds[1:]), strict=False)}
 
 
 def _with_ancestors(rows: NDArray[np.int32], events: pl.DataFrame) -> NDArray[np.int32]:

@@ -15,8 +15,8 @@ import numpy as np
 import polars as pl
 
 from traceview import intervals
-from traceview.accounting import process_of_devices, stepping_process
-from traceview.busy import COMMUNICATION_KINDS, COMPUTATION_KINDS, COPY_KINDS
+from traceview.accounting import process_of_devices, stepping_processes
+from traceview.busy import COMMUNICATION_KINDS, COMPUTATION_KINDS, COPY_KINDS, DeviceRows, rows_by_device
 from traceview.stages import open_stages
 
 if TYPE_CHECKING:
@@ -62,26 +62,32 @@ def partition(staging: Staging, steps: pl.DataFrame) -> Partition:
     """
     timeline = staging.timeline
     devices = process_of_devices(timeline)
-    used = {stepping_process(steps, process) for process in devices.values()}
+    stepping = stepping_processes(steps, devices.values())
+    used = set(stepping.values())
     without = [(None, process) for process in steps["process"].unique().to_list() if process not in used]
     # A helper process without device work of its own beside others with some is no part of the answer.
-    lanes = [(device, stepping_process(steps, process)) for device, process in sorted(devices.items())] or without
+    lanes = [(device, stepping[process]) for device, process in sorted(devices.items())] or without
     rows = timeline.events.filter(pl.col("device").is_not_null()).select(
         "device", "kind", "start_ns", "dur_ns", stage=pl.col("stage").cast(pl.String)
     )
     stretches = {process: host_stretches(staging, process) for process in {process: None for _, process in lanes}}
-    by_device = rows.partition_by("device", as_dict=True)
+    by_device = rows_by_device(rows)
     names = {*rows["stage"].drop_nulls().unique(), *staging.ranges["stage"].unique()}
     names |= {path for parts in stretches.values() for _, paths in parts for path in paths}
     paths = tuple(sorted(names))
     number = {path: at for at, path in enumerate(paths)}
+    stage = rows["stage"].replace_strict(number, default=len(number), return_dtype=pl.Int64).to_numpy()
+    opened = {
+        process: [(open_, np.array([number[path] for path in names], np.intp)) for open_, names in parts]
+        for process, parts in stretches.items()
+    }
+    counted = {process: _steps_of(steps, process) for process in stretches}
     parts = []
     for device, process in lanes:
-        own = steps.with_row_index("at").filter(pl.col("process").eq_missing(process)).sort("start_ns")
-        if own.height:
-            windows = (own["start_ns"].to_numpy(), own["end_ns"].to_numpy())
-            work = by_device.get((device,), rows.clear())
-            parts.append((device, own["at"].to_numpy(), windows, *_of_lane(work, windows, stretches[process], number)))
+        at, windows = counted[process]
+        if len(at):
+            work = by_device.get(device) if device is not None else None
+            parts.append((device, at, windows, *_of_lane(work, stage, windows, opened[process], len(number))))
     return Partition(
         stages=paths,
         steps=np.concatenate([one[1] for one in parts]) if parts else np.empty(0, np.intp),
@@ -116,27 +122,34 @@ def host_stretches(staging: Staging, process: int | None) -> list[tuple[Interval
     return found
 
 
+def _steps_of(steps: pl.DataFrame, process: int | None) -> tuple[NDArray[np.intp], IntervalSet]:
+    """The steps of a process by start: which rows they are, and when each begins and ends."""
+    own = steps.with_row_index("at").filter(pl.col("process").eq_missing(process)).sort("start_ns")
+    return own["at"].to_numpy(), (own["start_ns"].to_numpy(), own["end_ns"].to_numpy())
+
+
 def _of_lane(
-    work: pl.DataFrame, windows: IntervalSet, stretches: list[tuple[IntervalSet, list[str]]], number: dict[str, int]
+    work: DeviceRows | None,
+    stage: NDArray[np.intp],
+    windows: IntervalSet,
+    stretches: list[tuple[IntervalSet, NDArray[np.intp]]],
+    nobody: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Busy and idle time of each stage in each window."""
-    busy = np.zeros((len(number) + 1, len(windows[0])), np.int64)
+    """Busy and idle time of each stage in each window; ``stage`` is that of all rows, ``nobody`` stands for none."""
+    busy = np.zeros((nobody + 1, len(windows[0])), np.int64)
     idle = np.zeros_like(busy)
-    nobody = len(number)
     taken: IntervalSet = (np.empty(0, np.int64), np.empty(0, np.int64))
-    for at, kinds in enumerate(CLASSES):
-        rows = work.filter(pl.col("kind").is_in(list(kinds)))
-        starts = rows["start_ns"].to_numpy()
-        pieces = intervals.exclusive(starts, starts + rows["dur_ns"].to_numpy())
-        codes = rows["stage"].replace_strict(number, default=nobody, return_dtype=pl.Int64).to_numpy()
-        _add(idle if at == _WAITS else busy, pieces, codes, windows, taken)
+    for at, kinds in enumerate(CLASSES if work is not None else ()):
+        assert work is not None
+        rows = work.where(work.of(kinds))
+        pieces = intervals.exclusive(rows.starts, rows.ends)
+        _add(idle if at == _WAITS else busy, pieces, stage[rows.at], windows, taken)
         taken = intervals.merge(*(np.concatenate(pair) for pair in zip(taken, pieces, strict=True)))
     left = intervals.subtract(intervals.merge(*windows), taken)
-    for open_, paths in stretches:
-        _add(idle, open_, np.array([number[path] for path in paths], np.intp), windows, _outside(left, windows))
+    for open_, codes in stretches:
+        _add(idle, open_, codes, windows, _outside(left, windows))
         left = intervals.subtract(left, open_)
-    codes = np.full(len(left[0]), nobody, np.intp)
-    _add(idle, left, codes, windows, (np.empty(0, np.int64), np.empty(0, np.int64)))
+    _add(idle, left, np.full(len(left[0]), nobody, np.intp), windows, (np.empty(0, np.int64), np.empty(0, np.int64)))
     return busy, idle
 
 

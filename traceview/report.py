@@ -15,6 +15,7 @@ import polars as pl
 from traceview.busy import DeviceBusy, busy
 from traceview.collective_skew import CollectiveSkew, skew_notes
 from traceview.gap_report import GapReport, gap_report
+from traceview.host_copies import devices_without_copies
 from traceview.recompile_report import RecompileReport, recompile_report
 from traceview.report_parts import (
     Device,
@@ -64,6 +65,11 @@ COPY_FAMILIES: Final = {"memcpy": "memcpy", "memset": "memset"}
 _NO_STEPS: Final = (
     "The trace has no step marks: call prof.step() once per iteration (PyTorch), or wrap it in StepTraceAnnotation "
     "(JAX)."
+)
+
+_COPIES_ON_HOST: Final = (
+    "Copies from and to the host are recorded on the host alone, not on the device: where the device waited for them it "
+    "counts as idle, and how much of them nothing hides is not known."
 )
 
 DEVICE_NOT_RECORDED: Final = (
@@ -189,6 +195,8 @@ class Report:
     """What every rule found in the whole trace, most to win first."""
     skew: CollectiveSkew | None = None
     """Waiting in collectives for late ranks."""
+    host_only_copies: frozenset[int] = frozenset()
+    """Devices whose copies from and to the host are recorded on the host alone; their exposed copies are not known."""
 
 
 def steps_of(steps: StepTimeline) -> tuple[Step, ...]:
@@ -309,6 +317,9 @@ def report(
     elif kernels is None:
         notes.append(PartNote("kernels", "No device work has a launch in the file, so none is left."))
     notes += _launch_notes(devices, launched_only=launched_only)
+    unseen = frozenset(devices_without_copies(timeline))
+    if unseen:
+        notes.append(PartNote("devices", _COPIES_ON_HOST))
     facts = Facts.of(timeline) if facts is None or facts.timeline is not timeline else facts
     time = step_timeline(timeline, steps=facts.steps, split_idle=facts.idle_split)
     stages = stage_table(timeline, given, steps=time.table)
@@ -336,6 +347,7 @@ def report(
         xprof=xprof,
         findings=top_findings(facts),
         skew=facts.skew,
+        host_only_copies=unseen,
     )
 
 

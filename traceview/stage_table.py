@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING, Final
 
@@ -12,6 +12,7 @@ import polars as pl
 from traceview import intervals
 from traceview.amdahl import speedup, speedup_by
 from traceview.floors import work_floors
+from traceview.host_needs import host_needs
 from traceview.partition import Partition, partition
 from traceview.quantities import percent
 from traceview.schema import Column, FrameSchema
@@ -21,7 +22,7 @@ from traceview.stages import Staging, assign_stages
 from traceview.steps import LEAST_STEPS, StepTable, find_steps, percentiles
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -96,6 +97,7 @@ class StageTable:
         devices: Number of devices counted.
         lanes: How many steps of one device ``wall_ns`` is added up over: a step counts once for each device.
         notes: What limits the answer, in words.
+        host_needs: :func:`traceview.host_needs.host_needs` of the stages.
     """
 
     stages: pl.DataFrame | None
@@ -108,6 +110,7 @@ class StageTable:
     devices: int
     lanes: int
     notes: tuple[str, ...]
+    host_needs: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def unattributed_ns(self) -> int:
@@ -156,6 +159,7 @@ def stage_table(
         devices=len({device for device in cut.devices if device is not None}),
         lanes=len(cut.walls),
         notes=tuple(notes),
+        host_needs={} if table is None else host_needs(staging, steps),
     )
 
 

@@ -169,13 +169,16 @@ def _thinned(ordered: NDArray[np.int64]) -> NDArray[np.int64]:
     return ordered[np.linspace(0, len(ordered) - 1, _MOST).round().astype(np.intp)]
 
 
-def step_change(before: NDArray[np.int64], after: NDArray[np.int64], phase: str | None = None) -> StepChange:
+def step_change(
+    before: NDArray[np.int64], after: NDArray[np.int64], phase: str | None = None, *, marked: bool = True
+) -> StepChange:
     """Compare the steps of two traces.
 
     Args:
         before: Length of each steady step of the first trace, ns.
         after: Of the second.
         phase: Phase of a serving engine that the steps are of.
+        marked: Something marks the steps; else each is all that a process recorded.
     """
     first, second = spread(before), spread(after)
     if first is None or second is None or not first.median_ns:
@@ -185,7 +188,8 @@ def step_change(before: NDArray[np.int64], after: NDArray[np.int64], phase: str 
         )
     change = second.median_ns / first.median_ns - 1
     if min(first.count, second.count) < LEAST_STEPS:
-        why = f"fewer than {LEAST_STEPS} steps on a side: the difference cannot be told from noise"
+        why = f"fewer than {LEAST_STEPS} steps on a side" if marked else "nothing marks steps that could be compared"
+        why += ": the difference cannot be told from noise"
         return StepChange(phase, first, second, change, None, None, Verdict.INCONCLUSIVE, why)
     low, high = interval(np.maximum(before, 1), after)
     verdict, why = _judged(change, low, high)

@@ -71,6 +71,8 @@ class StepTable:
     steps: pl.DataFrame
     source: StepSource
     notes: tuple[str, ...]
+    outside_share: float = 0.0
+    """Part of the device time that runs in no step, 0 to 1."""
 
     @property
     def steady(self) -> pl.DataFrame:
@@ -122,12 +124,13 @@ def find_steps(timeline: Timeline) -> StepTable:
     else:
         steps = mark_warm_up(timeline, steps)
     notes += step_marks.several_iterations(timeline, source, ranges)
-    notes += _outside(timeline, steps)
+    outside, share = _outside(timeline, steps)
+    notes += outside
     frame = steps.select(
         *("process", "number", "name", "phase", "requests", "prefill_tokens", "decode_tokens"),
         *("start_ns", "end_ns", "host_start_ns", "host_end_ns", "warmup", "why"),
     )
-    return StepTable(frame, source, tuple(notes))
+    return StepTable(frame, source, tuple(notes), share)
 
 
 def step_times(steps: pl.DataFrame, phase: str | None = None) -> StepTimes | None:
@@ -225,18 +228,19 @@ def _begins_late(first: dict[str, Any], before: int) -> list[str]:
     return [f"{begins}: until then the device runs work whose launch is not in the file, which is no part of this step"]
 
 
-def _outside(timeline: Timeline, steps: pl.DataFrame) -> list[str]:
-    """A remark on device work that runs in no step, if it is more than a little."""
+def _outside(timeline: Timeline, steps: pl.DataFrame) -> tuple[list[str], float]:
+    """A remark on device work that runs in no step, if it is more than a little; and its part of the device time."""
     work = timeline.device_work
     starts, lengths = work["start_ns"].to_numpy(), work["dur_ns"].to_numpy()
     windows = intervals.merge(steps["start_ns"].to_numpy(), steps["end_ns"].to_numpy())
     outside = intervals.covered(starts, starts + np.maximum(lengths, 1), windows) == 0
     left, whole = int(lengths[outside].sum()), int(lengths.sum())
     if not whole or left < _NOTICEABLE * whole:
-        return []
+        return [], left / whole if whole else 0.0
     pieces = int(outside.sum())
     runs = "piece of device work runs" if pieces == 1 else "pieces of device work run"
-    return [f"{pieces:,} {runs} in no step: {percent(left / whole)} of the device time is not looked at here"]
+    share = left / whole
+    return [f"{pieces:,} {runs} in no step: {percent(share)} of the device time is not looked at here"], share
 
 
 def _windows(timeline: Timeline, ranges: pl.DataFrame, source: StepSource, notes: list[str]) -> pl.DataFrame:

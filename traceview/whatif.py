@@ -217,6 +217,7 @@ def what_if(
     reach = {stage: None if stage is None else _change_of(stage, changes) for stage in owns}
     floors, refused = _floor_savings(table, changes, reach)
     least, most, apart = _ends(owns, changes, reach, floors)
+    held = _held_by_host(table, changes, reach, owns, most)
     hidden = sum(own.hidden for stage, own in owns.items() if reach[stage] is None or reach[stage] in refused)
     before = {stage: own.busy + own.idle for stage, own in owns.items()}
     whole = sum(before.values())
@@ -241,7 +242,9 @@ def what_if(
         },
         host_ns=host_ns,
         not_applied=tuple(refused.items()),
-        assumptions=tuple(_assumptions(table, changes, host_ns, hidden=hidden > 0)),
+        assumptions=tuple(
+            [*_assumptions(table, changes, host_ns, hidden=hidden > 0), *(_held_words(*one, scale) for one in held)]
+        ),
     )
 
 
@@ -333,6 +336,40 @@ def _ends(
             ends = (ns / change.factor, own.busy / change.factor + own.idle if busy[by] else ns / change.factor)
             least[stage], most[stage] = min(ends), max(ends)
     return least, most, apart
+
+
+def _held_by_host(
+    table: StageTable,
+    changes: Mapping[str, Change],
+    reach: Mapping[str | None, str | None],
+    owns: Mapping[str | None, _Own],
+    most: Times,
+) -> list[tuple[str, int]]:
+    """Raise the upper end of stages to what their host needs for its calls; the stages concerned, with that time.
+
+    What the device gains beyond that is hidden behind the host: it only waits for the next launch.
+    """
+    held = []
+    for by, change in changes.items():
+        if change.effect not in {Effect.FASTER, Effect.FLOOR} or change.factor < 1:
+            continue
+        mine = [stage for stage, own in reach.items() if own == by]
+        busy = sum(owns[stage].busy for stage in mine)
+        before = sum(owns[stage].busy + owns[stage].idle for stage in mine)
+        # Idle time of a stage without device work is its host's own, and gets faster with it.
+        need = min(float(table.host_needs.get(by, 0)), before) if busy else 0.0
+        short = need - sum(most[stage] for stage in mine)
+        if short > 0:
+            most[by] += short
+            held.append((by, table.host_needs[by]))
+    return held
+
+
+def _held_words(stage: str, ns: int, scale: float) -> str:
+    return (
+        f"Upper end: the host works {ns * scale / 1e6:,.3f} ms per step for {stage} itself; where that is longer than its "
+        "device work, a faster device only waits for it."
+    )
 
 
 def _keeps_host(changes: Mapping[str, Change]) -> bool:

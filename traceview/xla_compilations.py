@@ -22,6 +22,8 @@ _FUNCTION: Final = r"^PjitFunction\((.+)\)$"
 _MODULE: Final = r"(?:module|hlo_module)=([\w.\-]+)"
 _PROGRAM: Final = r"program_id=(\d+)"
 _NUMBERED: Final = r"\(\d+\)$"
+_LOADING: Final = r"^(LoadProgram|ActualLoad|CopyProgramsToSharedMemory|MapDmaBuffer)"
+"""Spans of libtpu in a recorded profile of a TPU v6e, around the loading of programs."""
 _DETAIL: Final = "program_id"
 
 
@@ -40,7 +42,10 @@ def xla_compilations(timeline: Timeline) -> Iterator[dict[str, Any]]:
 
 
 def _from_spans(timeline: Timeline, spans: pl.DataFrame) -> Iterator[dict[str, Any]]:
-    tops = outermost(timeline, spans)
+    # A program that is brought to a device is compiled already, and each device does so on a thread of its own.
+    tops = outermost(timeline, spans).filter(~pl.col("name").str.contains(_LOADING))
+    if not tops.height:
+        return
     events = timeline.events
     ops = events.select(op_id="id", op=pl.col("name").cast(pl.String))
     rows = tops.join(ops, on="op_id", how="left", maintain_order="left").with_columns(
@@ -50,7 +55,13 @@ def _from_spans(timeline: Timeline, spans: pl.DataFrame) -> Iterator[dict[str, A
     rows = rows.sort("start_ns", "dur_ns", descending=[False, True])
     reach = pl.col("end_ns").cum_max().shift(1).over("process")
     rows = rows.filter((pl.col("end_ns") > reach).fill_null(value=True) | pl.col("op").str.contains(_FUNCTION))
-    group = pl.when(pl.col("op").str.contains(_FUNCTION)).then(pl.col("op_id")).otherwise(pl.col("id"))
+    # Where calls are recorded, passes outside of any are those of a compilation that began before the recording, or
+    # for a thread unknown: what follows each other on a thread, with no call in between, is one.
+    asked = pl.col("op").str.contains(_FUNCTION).fill_null(value=False) | pl.col("name").str.contains(XLA_FRAME)
+    rows = rows.with_columns(asked=asked).with_columns(before=pl.col("asked").cum_sum().over("process"))
+    loose = pl.col("id").first().over("process", "thread", "before")
+    called = pl.col("asked").any().over("process")
+    group = pl.when("asked").then(pl.coalesce("op_id", "id")).when(called).then(loose).otherwise("id")
     seen: dict[tuple[int | None, str], int] = {}
     for _, own in sorted(
         rows.group_by(group.alias("call"), maintain_order=True), key=lambda one: one[1]["start_ns"][0]

@@ -25,6 +25,7 @@ EVENT_START: Final = re.compile(r"\{[\x00-\x20]*+" + _EVENT_KEY + r"[\x00-\x20]*
 _SEPARATORS: Final = re.compile(r"[\x00-\x20,]*+")
 _LOOKS_LIKE_END: Final = re.compile(r'\][\x00-\x20]*+(?:,[\x00-\x20]*+"|\}|$)')
 _NEXT_EVENT: Final = re.compile(r"\}[\x00-\x20]*+,[\x00-\x20]*+\{[\x00-\x20]*+" + _EVENT_KEY + r"[\x00-\x20]*+:")
+_PHASE: Final = re.compile(r'"ph"[\x00-\x20]*+:')
 _STRING_VALUE: Final = re.compile(r'"(?P<key>[^"\\{}\[\]]{1,100})"[\x00-\x20]*+:[\x00-\x20]*+"')
 _FIELD_STRING_END: Final = re.compile(
     r'"(?=[\x00-\x20]*+(?:,[\x00-\x20]*+' + _EVENT_KEY + r"[\x00-\x20]*+:|\}[\x00-\x20]*+(?:$|[,\]}])))"
@@ -115,11 +116,12 @@ def _is_array_end(text: str, at: int, budget: _Budget) -> bool:
     if not _LOOKS_LIKE_END.match(text, at):
         return False
     budget.spend(len(text) - at)
-    if _NEXT_EVENT.search(text, at) is None:
+    # Other objects may follow in the rest of the document (``deviceProperties``), but an event has a phase.
+    if _NEXT_EVENT.search(text, at) is None or _PHASE.search(text, at) is None:
         return True
     # Events may also follow because a second document does.
     _, end, closed = read_members(text, at + 1, Tally())
-    return closed and text[end:].lstrip("\x00\t\n\r ")[:1] in ("{", "[")
+    return closed and text[end:].lstrip("\x00\t\n\r ")[:1] in ("", "{", "[")
 
 
 def _pass_over(text: str, at: int, tally: Tally) -> int:

@@ -208,6 +208,14 @@ def test_two_writers_interleaved(tmp_path: Path) -> None:
     assert any(kind.startswith("lost-") for kind in counts(trace))
 
 
+@pytest.mark.parametrize("count", [2, 30_000])
+def test_a_list_of_objects_after_the_events_is_no_damage(tmp_path: Path, count: int) -> None:
+    devices = ", ".join(f'{{"id": {one}, "name": "NVIDIA H100"}}' for one in range(count))
+    trace = read_both(tmp_path, f'{{"traceEvents": [{GOOD}, {GOOD}], "deviceProperties": [{devices}]}}')
+    assert (trace.events.height, counts(trace), trace.truncated) == (2, {}, False)
+    assert len(trace.head["deviceProperties"]) == count
+
+
 def test_damaged_metadata_do_not_hide_the_events(tmp_path: Path) -> None:
     trace = read_both(tmp_path, f'{{"schemaVersion": 1, "broken": "a"b", "traceEvents": [{GOOD}], "x": nan, "y": 1}}')
     assert names(trace) == ["good"]

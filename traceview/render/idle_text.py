@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from traceview.gap_culprits import LEAST_NAMED, MOST_OF_IT
 from traceview.knowledge.idle_causes import Cause
 from traceview.render.conditions import conditions, write_conditions, write_remarks
 from traceview.render.grids import Grid, print_markdown, write_grid
@@ -66,6 +67,8 @@ def gap_sentence(result: GapReport) -> str:
     if lanes > 1:
         who = f"{lanes:,} devices idle, on average," if result.devices is not None else f"{who}, on average of {lanes},"
     text = f"{who} {duration(round(idle / lanes))} of {duration(round(span / lanes))} ({share})"
+    if lanes > 1 and result.devices is not None:
+        text += " from the first to the last work of each"
     totals: dict[str, int] = {}
     for cause, ns in result.causes.select("cause", "idle_ns").iter_rows():
         totals[cause] = totals.get(cause, 0) + ns
@@ -112,9 +115,15 @@ def _grids(result: GapReport, places: Sequence[str | None], limit: int) -> list[
     return [grid for grid in grids if grid is not None]
 
 
-def _label(result: GapReport, device: int | None) -> str:
-    names = {one.device: one.label for one in result.trace.devices}
-    return "host" if device is None else names.get(device, f"device {device}")
+class _Labels:
+    """What each device is called; a trace can have thousands, so the names are made once for a table."""
+
+    def __init__(self, result: GapReport) -> None:
+        self._names = {one.device: one.label for one in result.trace.devices}
+
+    def of(self, device: int | None) -> str:
+        """The name of a device; ``None`` is the host."""
+        return "host" if device is None else self._names.get(device, f"device {device}")
 
 
 def causes_grid(result: GapReport) -> Grid | None:
@@ -122,6 +131,7 @@ def causes_grid(result: GapReport) -> Grid | None:
     if result.causes is None or not result.causes.height:
         return None
     rows = list(result.causes.iter_rows(named=True))
+    labels = _Labels(result)
     unit, texts = durations(ns for row in rows for ns in (row["idle_ns"], row["recoverable_ns"]))
     several = len({row["device"] for row in rows}) > 1
     columns = (
@@ -137,14 +147,14 @@ def causes_grid(result: GapReport) -> Grid | None:
     cells = iter(texts)
     table = [
         [
-            *((_label(result, row["device"]),) if several else ()),
+            *((labels.of(row["device"]),) if several else ()),
             row["cause"],
             next(cells),
             percent(row["share"]),
             f"{row['stretches']:,}",
             next(cells),
             *(() if several else (row["confidence"],)),
-            host_name(row["culprit"] or row["reason"] or "", _NARROW_WIDTH if several else _CAUSE_WIDTH),
+            _held_by(row, _NARROW_WIDTH if several else _CAUSE_WIDTH),
         ]
         for row in rows
     ]
@@ -152,17 +162,38 @@ def causes_grid(result: GapReport) -> Grid | None:
         "Idle time by cause",
         columns,
         table,
-        ("to win: the most that changes on the host can win back; ceilings of several causes do not add up.",),
+        (_of_which_time(result), _TO_WIN),
     )
+
+
+_TO_WIN: Final = "to win: the most that changes on the host can win back; ceilings of several causes do not add up."
+
+
+def _of_which_time(result: GapReport) -> str:
+    """What is looked at: steps can begin before the first and end after the last work of a device."""
+    if result.devices is None:
+        return "Time between the ops of the host, from the first op or step mark to the last, steps or not."
+    each = "of each device" if result.lanes > 1 else "of the device"
+    return f"From the first to the last work {each}, between steps, too; what a step holds before and after is not in it."
+
+
+def _held_by(row: dict[str, Any], width: int) -> str:
+    """What held the host for most of a cause; with its part where that is less than half."""
+    share = (row["culprit_ns"] or 0) / row["idle_ns"] if row["idle_ns"] else 0.0
+    if not row["culprit"] or share < LEAST_NAMED:
+        return host_name(row["reason"] or "", width)
+    part = "" if share >= MOST_OF_IT else f"{percent(share)} in "
+    return part + host_name(row["culprit"], width - len(part))
 
 
 def _gaps(result: GapReport, places: Sequence[str | None], limit: int) -> Grid | None:
     if result.gaps is None or not result.gaps.height:
         return None
     rows = list(result.gaps.head(limit).iter_rows(named=True))
+    labels = _Labels(result)
     unit, texts = durations(row["dur_ns"] for row in rows)
     several = result.lanes > 1 and result.devices is not None
-    width = _GAP_WIDTH - (max(len(_label(result, row["device"])) for row in rows) + 2 if several else 0)
+    width = _GAP_WIDTH - (max(len(labels.of(row["device"])) for row in rows) + 2 if several else 0)
     columns = (
         *((Column("device"),) if several else ()),
         Column("at ms", number=True),
@@ -180,7 +211,7 @@ def _gaps(result: GapReport, places: Sequence[str | None], limit: int) -> Grid |
             held = f"{host_name(held, half)} in {host_name(place, width - half)}"
         table.append(
             [
-                *((_label(result, row["device"]),) if several else ()),
+                *((labels.of(row["device"]),) if several else ()),
                 f"{row['start_ns'] / 1e6:,.3f}",
                 text,
                 row["cause"],
@@ -224,6 +255,7 @@ def _feeding(result: GapReport) -> Grid | None:
     if result.devices is None:
         return None
     rows = [row for row in result.devices.iter_rows(named=True) if row["launched"]]
+    labels = _Labels(result)
     if not rows:
         return None
     columns = (
@@ -241,17 +273,16 @@ def _feeding(result: GapReport) -> Grid | None:
     return Grid(
         "How the devices are fed",
         columns,
-        [_fed(result, row) for row in rows],
+        [[labels.of(row["device"]), *_fed(row)] for row in rows],
         (_FED_WORDS,),
     )
 
 
-def _fed(result: GapReport, row: dict[str, Any]) -> list[str]:
+def _fed(row: dict[str, Any]) -> list[str]:
     def time(key: str) -> str:
         return "-" if row[key] is None else duration(row[key])
 
     return [
-        _label(result, row["device"]),
         {True: "yes", False: "no", None: "?"}[row["launch_bound"]],
         f"{row['launches']:,}",
         percent(row["graph_share"]),
@@ -268,6 +299,7 @@ def _regions(result: GapReport) -> Grid | None:
     if result.regions is None or not result.regions.height:
         return None
     rows = list(result.regions.head(_MOST_REGIONS).iter_rows(named=True))
+    labels = _Labels(result)
     several = result.lanes > 1
     columns = (
         *((Column("device"),) if several else ()),
@@ -278,7 +310,7 @@ def _regions(result: GapReport) -> Grid | None:
     )
     table = [
         [
-            *((_label(result, row["device"]),) if several else ()),
+            *((labels.of(row["device"]),) if several else ()),
             f"{row['start_ns'] / 1e6:,.3f}",
             duration(row["end_ns"] - row["start_ns"]),
             f"{duration(row['idle_ns'])} ({percent(row['idle_ns'] / (row['end_ns'] - row['start_ns']))})",

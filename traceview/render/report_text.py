@@ -19,7 +19,7 @@ from traceview.render.transfer_text import transfer_sentence
 from traceview.render.units import counted, duration, durations, percent, together
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
     from typing import TextIO
 
     from traceview.busy import DeviceBusy
@@ -67,7 +67,7 @@ def _after_findings(result: Report) -> list[Grid]:
     grids = [
         steps_grid(result.steps, source) if result.steps else None,
         causes_grid(result.gaps) if result.gaps else None,
-        _devices_grid(result.devices, described) if result.devices else None,
+        _devices_grid(result.devices, described, result.host_only_copies) if result.devices else None,
         skew_grid(result.skew, described) if result.skew else None,
         _xprof_grid(result.xprof) if result.xprof else None,
     ]
@@ -143,7 +143,7 @@ def report_sentence(result: Report) -> str:
     return text
 
 
-def _devices_grid(devices: Sequence[DeviceBusy], described: dict[int, Device]) -> Grid:
+def _devices_grid(devices: Sequence[DeviceBusy], described: dict[int, Device], unseen: Collection[int]) -> Grid:
     columns = {
         "span": [one.span_ns for one in devices],
         "busy": [one.busy_ns for one in devices],
@@ -157,6 +157,10 @@ def _devices_grid(devices: Sequence[DeviceBusy], described: dict[int, Device]) -
     # One unit for the whole table: the columns are parts of each other.
     unit, texts = durations(ns for values in columns.values() for ns in values)
     count = len(devices)
+    copies = list(columns).index("exposed memcpy") * count
+    for at, one in enumerate(devices):
+        if one.device in unseen and not one.exposed_memcpy_ns:
+            texts[copies + at] = "not recorded"
     return Grid(
         f"Devices ({unit})",
         [Column("device"), Column("busy", number=True), *(Column(name, number=True) for name in columns)],

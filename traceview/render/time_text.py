@@ -32,8 +32,12 @@ if TYPE_CHECKING:
     from traceview.time_report import StageReport, StepReport, StepTimeline
 
 _LEAST_SHOWN: Final = 0.01
+_MOSTLY_OUTSIDE: Final = 0.5
+"""Where more of the device time is in no step, the steps say little about the recording."""
 _MUCH_IDLE: Final = 0.2
 _NEARLY_ALL: Final = 0.9
+_LEAST_PART: Final = 0.05
+"""Of a stage that is nearly everything, parts smaller than this say nothing about where its time goes."""
 _WORDS: Final = {
     Part.COMPUTE.value: "compute",
     Part.COLLECTIVE.value: "communication that nothing hides",
@@ -60,7 +64,9 @@ def step_sentence(steps: StepTimeline, *, without_device: str = "; no device wor
     whole = steps.table.source is StepSource.WHOLE
     if whole:
         what = "from the first to the last device work" if steps.devices else "recorded"
-        text = f"{duration(_recorded(steps, every))} {what}{on}, no step marks"
+        several = f" of a process ({_average(every)} of {every.count:,})" if every.count > 1 else ""
+        text = f"{duration(round(every.mean_ns if every.p50_ns is None else every.p50_ns))} {what}{several}{on}"
+        text += ", no step marks"
         on = ""
     elif every.p50_ns is not None:
         text = f"A step takes {_typical(every, every.p50_ns)}"
@@ -79,6 +85,9 @@ def step_sentence(steps: StepTimeline, *, without_device: str = "; no device wor
         f"{_WORDS.get(name, name)} {percent(ns / wall)}" for name, ns in order if wall and ns / wall >= _LEAST_SHOWN
     ]
     doubt = " Idle time is not reliable here." if steps.idle_doubt else ""
+    outside = steps.table.outside_share
+    if outside > _MOSTLY_OUTSIDE:
+        doubt += f" But {percent(outside)} of the device time is in none of the steps."
     return f"{text}{on}: {', '.join(shown)}.{doubt}" if shown else f"{text}."
 
 
@@ -94,9 +103,9 @@ def _typical(every: StepTimes, median_ns: float) -> str:
     return f"{duration(round(median_ns))} (median of {every.count:,})"
 
 
-def _recorded(steps: StepTimeline, every: StepTimes) -> int:
-    """Length of the whole trace on the busiest lane, ns; processes run side by side and do not add."""
-    return max((one.wall_ns for one in steps.devices), default=0) if steps.devices else every.most_ns
+def _average(every: StepTimes) -> str:
+    """What one figure for several processes is; they run side by side, so their times do not add."""
+    return "mean" if every.p50_ns is None else "median"
 
 
 _MOST_UNKNOWN: Final = 0.5
@@ -114,13 +123,14 @@ def stage_sentence(table: StageTable) -> str:
         parts = table.stages.filter(
             (table.stages["depth"] == 1) & table.stages["stage"].str.starts_with(f"{top['stage']}/")
         )
-        if parts.height:
+        if parts.height and parts["share"][0] >= _LEAST_PART:
             lead = f"{stage_name(top['stage'])} takes {percent(top['share'])} of the time; its longest part"
             top = parts.row(0, named=True)
     part = top["stage"] if lead == "Longest stage" else top["stage"].split("/", 1)[1]
     text = f"{lead}: {stage_name(part)}, {percent(top['share'])} of the time"
     text += _split(table, top) if table.devices else ""
-    if top["share"] <= _NEARLY_ALL and top["speedup_if_removed"] is not None:
+    faster = top["speedup_if_removed"]
+    if top["share"] <= _NEARLY_ALL and faster is not None and times(faster) != times(1.0):
         text += f"; without it the whole is at most {times(top['speedup_if_removed'])} as fast"
     unknown = table.unattributed_ns / table.wall_ns
     text += f". In no stage: {percent(unknown)}"

@@ -22,6 +22,7 @@ WORTH_SHARE: Final = 0.02
 HINT_SHARE: Final = 0.05
 """The same for hints whose fix is uncertain: they must promise more to be worth reading."""
 
+_SECOND: Final = 999_950_000
 _MAX_LINES: Final = 5
 _MAX_NAME: Final = 110
 _PLACES_LOOKED_AT: Final = 40
@@ -42,8 +43,10 @@ def share_of_busy(facts: Facts, work: pl.DataFrame) -> float:
 
 
 def milliseconds(ns: int) -> str:
-    """``"1.234 ms"``."""
-    return f"{ns / 1e6:,.3f} ms"
+    """``"1.234 ms"``; from a second on ``"1.651 s"``, as the other lines of a report have it."""
+    if ns < _SECOND:
+        return f"{ns / 1e6:,.3f} ms"
+    return f"{ns / _SECOND:,.{max(0, 4 - len(str(ns // _SECOND)))}f} s"
 
 
 def together(facts: Facts) -> str:

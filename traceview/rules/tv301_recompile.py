@@ -63,6 +63,9 @@ def check(facts: Facts) -> Iterator[Finding]:
     if not late.count:
         return
     tops, count = late.spans, late.count
+    if not steady:
+        # As many as `traceview recompiles` lists: one can have begun before the recording.
+        count = max(count, facts.recompiles.filter(pl.col("what").is_in(_WHAT)).height)
     cost_ns = host_union_ns(tops)
     took = f"{milliseconds(cost_ns)} {on_the_host(tops)}"
     if steady:

@@ -54,6 +54,11 @@ _FROM_HOST: Final = ("infeed", "host send", "host send-done", "host recv", "host
 """Categories of operations that wait for the host. Sends and receives between devices have others."""
 
 
+def _for_the_host(count: int, ns: int) -> Iterator[str]:
+    if count:
+        yield f"{milliseconds(ns)} in {plural(count, 'operation')} for the host (infeed, send, receive)"
+
+
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding for all devices."""
     modules = facts.timeline.events.filter((pl.col("kind") == "xla_module") & pl.col("device").is_not_null())
@@ -70,16 +75,18 @@ def check(facts: Facts) -> Iterator[Finding]:
     cost_ns = gap_ns + waiting_ns
     if not span_ns or cost_ns < SHARE_OF_SPAN * span_ns:
         return
+    # The span that reports speak of: that of the work, which begins and ends inside of programs.
+    whole_ns = sum(intervals.total(*work.window) for work in facts.works) or span_ns
     names = modules["name"].cast(pl.String).value_counts(sort=True, name="n")
     yield Finding(
         code=CODE,
         severity=Severity.WARNING,
         title=f"The device waited between programs for {milliseconds(cost_ns)}{together(facts)}, "
-        f"{percent(cost_ns / span_ns)} of the span",
+        f"{percent(min(cost_ns / whole_ns, 1.0))} of the span",
         where=", ".join(shortened(name, 60) for name in names["name"].head(3)),
         evidence=(
             f"{milliseconds(gap_ns)} between {runs:,} module runs",
-            f"{milliseconds(waiting_ns)} in {plural(waiting.height, 'operation')} for the host (infeed, send, receive)",
+            *_for_the_host(waiting.height, waiting_ns),
         ),
         cost_ns=cost_ns,
         cost_of=CostOf.IDLE,

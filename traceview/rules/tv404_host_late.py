@@ -16,8 +16,10 @@ When it is wrong
     pause (validation, a server without requests) holds idle time by nature.
 
 Fix
-    Short stretches: ``torch.compile(mode="reduce-overhead")``, CUDA graphs, larger batches. Long ones: prefetch data in
-    workers, move preprocessing and logging out of the loop.
+    That of the cause that takes most; the evidence lists them. Launching: ``torch.compile(mode="reduce-overhead")``,
+    CUDA graphs, larger batches. Data loading: prefetch in workers. Host work: move preprocessing, logging and saving out
+    of the loop or to another thread. Slow calls and the allocator: most are the first use of a kernel or of memory, so
+    record after a warm-up; if they come back, look at the call. Copies: pinned memory, without blocking.
 
 Scope and sources
     Any device with recorded launches. PyTorch performance tuning guide, docs.pytorch.org/tutorials, read 2026-11.
@@ -30,7 +32,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from traceview.findings import Confidence, CostOf, Finding, Severity
-from traceview.gap_culprits import culprits
+from traceview.gap_culprits import LEAST_NAMED, MOST_OF_IT, culprits
 from traceview.knowledge.idle_causes import Cause
 from traceview.quantities import percent
 from traceview.rules.kernel_evidence import located, milliseconds, plural, together
@@ -57,6 +59,20 @@ LATE: Final = (
     Cause.COPY_TO_DEVICE,
 )
 """The host had something else to do than to launch; waits and compilations have rules of their own."""
+
+
+_WARM_UP: Final = "Record after a warm-up: a first use of kernels or memory is slow only once."
+_FIXES: Final = {
+    Cause.LAUNCH.value: ("Launch less often: compile, capture CUDA graphs, or use larger batches.",),
+    Cause.HOST_WORK.value: ("Move host work (preprocessing, logging, saving) out of the loop or to another thread.",),
+    Cause.SLOW_CALL.value: (_WARM_UP, "If the slow call comes back, look at what it waits for."),
+    Cause.DATA_LOADING.value: ("Load data ahead of the step: more workers, prefetching, less work per sample.",),
+    Cause.GARBAGE_COLLECTION.value: ("Collect garbage between steps (gc.freeze, gc.disable and an own gc.collect).",),
+    Cause.ALLOCATOR.value: (_WARM_UP, "If memory is taken in every step, keep it: a caching allocator, fixed sizes."),
+    Cause.COPY_TO_DEVICE.value: ("Copy from pinned memory without blocking, and before the data is needed.",),
+}
+_ALSO: Final = 0.5
+"""A second cause of at least this part of the first is worth its own advice."""
 
 
 def check(facts: Facts) -> Iterator[Finding]:
@@ -86,14 +102,26 @@ def check(facts: Facts) -> Iterator[Finding]:
         cost_ns=cost_ns,
         cost_of=CostOf.IDLE,
         confidence=Confidence.INFERRED,
-        fix="launch: compile or capture graphs. Other causes: prefetch data, move host work out of the loop.",
+        fix=_fix(by_cause),
         false_alarm_if="the profiler slowed the host, or the window spans a pause of the program",
     )
+
+
+def _fix(by_cause: pl.DataFrame) -> str:
+    """What helps against the cause that takes most, and against the next one where that is much of it, too."""
+    named = list(zip(by_cause["cause"].cast(pl.String), by_cause["cost_ns"], strict=True))
+    most = named[0][1]
+    return " ".join(dict.fromkeys(text for cause, ns in named[:2] if ns >= _ALSO * most for text in _FIXES[cause]))
 
 
 def _held(facts: Facts, late: pl.DataFrame, cause: str) -> str:
     """What held the host, where that is one thing rather than each op in turn."""
     if cause == Cause.LAUNCH.value:
         return ""
-    first = culprits(facts.timeline, late.filter(pl.col("cause") == cause), most=1)
-    return f", most in {first[0].words} ({milliseconds(first[0].ns)})" if first else ""
+    own = late.filter(pl.col("cause") == cause)
+    first = culprits(facts.timeline, own, most=1)
+    share = first[0].ns / int(own["cost_ns"].sum()) if first else 0.0
+    if share < LEAST_NAMED:
+        return ""
+    which = "most in" if share >= MOST_OF_IT else "of it in"
+    return f", {which} {first[0].words} ({milliseconds(first[0].ns)})"

@@ -64,6 +64,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     by_name = sorted(
         ((union_ns(rows), rows) for rows in waits.partition_by("name")), key=lambda one: (-one[0], one[1]["name"][0])
     )
+    beside = ", time with other work beside it included" if sum(ns for ns, _ in by_name) > cost_ns else ""
     longest = waits.sort("dur_ns", "id", descending=[True, False]).head(_MOST_EVENTS)
     yield Finding(
         code=CODE,
@@ -72,7 +73,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         f"{percent(cost_ns / span_ns)} of the span",
         where=", ".join(shortened(rows["name"][0], 60) for _, rows in by_name[:_MOST_NAMES]),
         evidence=tuple(
-            f"{milliseconds(ns)} in {plural(rows.height, 'operation')} {shortened(rows['name'][0], 60)}"
+            f"{milliseconds(ns)} in {plural(rows.height, 'operation')} {shortened(rows['name'][0], 60)}{beside}"
             for ns, rows in by_name[:_MOST_NAMES]
         ),
         cost_ns=cost_ns,
