@@ -260,22 +260,7 @@ def _calls_by_kernel(timeline: Timeline, work: pl.DataFrame) -> AttentionCalls:
     """Attention kernels that no op asked for: one call per main kernel, helpers go to the main one before them."""
     kernels = work.filter(pl.col("family") == "attention").sort("start_ns")
     main = kernels.filter(pl.col("role") == "main")
-    lane = ["device", "stream", "implementation"]
-    helpers = kernels.filter(pl.col("role") != "main")
-    owners = main.select(*lane, "start_ns", owner="id")
-    settings = {"on": "start_ns", "by": lane, "check_sortedness": False}
-    before = helpers.join_asof(owners, strategy="backward", **settings)  # type: ignore[arg-type]
-    after = (
-        before.filter(pl.col("owner").is_null())
-        .drop("owner")
-        .join_asof(
-            owners,
-            strategy="forward",
-            **settings,  # type: ignore[arg-type]
-        )
-    )
-    placed = pl.concat([before.filter(pl.col("owner").is_not_null()), after])
-    homeless = placed.filter(pl.col("owner").is_null()).drop("owner")
+    placed, homeless = _with_owners(kernels.filter(pl.col("role") != "main"), main)
     standing = pl.concat([main, homeless.select(main.columns)]).sort("start_ns")
     calls = (
         standing.with_columns(op=timeline.events["name"].gather(standing["op_id"]).cast(pl.String))
@@ -299,11 +284,27 @@ def _calls_by_kernel(timeline: Timeline, work: pl.DataFrame) -> AttentionCalls:
     owned = pl.concat(
         [
             standing.select("id", event_id="id"),
-            placed.filter(pl.col("owner").is_not_null()).select("id", event_id="owner"),
+            placed.select("id", event_id="owner"),
         ]
     )
     members = owned.join(calls.select("event_id", "call"), on="event_id").select("id", "call")
     return AttentionCalls(calls, members)
+
+
+def _with_owners(helpers: pl.DataFrame, main: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Helper kernels with the main one that each belongs to (``owner``), and those that belong to none.
+
+    A helper goes to a kernel of its own implementation on its stream, to the one before rather than the one after. Code
+    that merges partial results is shared: where its own implementation does not run, it serves whichever does.
+    """
+    placed = []
+    for lane in (["device", "stream", "implementation"], ["device", "stream"]):
+        owners = main.select(*lane, "start_ns", owner="id")
+        for side in ("backward", "forward"):
+            joined = helpers.join_asof(owners, on="start_ns", by=lane, strategy=side, check_sortedness=False)  # type: ignore[arg-type]
+            placed.append(joined.filter(pl.col("owner").is_not_null()))
+            helpers = joined.filter(pl.col("owner").is_null()).drop("owner")
+    return pl.concat(placed), helpers
 
 
 def _joined(parts: list[AttentionCalls]) -> AttentionCalls:

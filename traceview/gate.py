@@ -45,6 +45,9 @@ __all__ = ["BLIND_SHARE", "CheckResult", "Verdict", "check"]
 _SAYS_NOTHING: Final = ("unknown", "other")
 """Kernel families whose name does not say what was computed: an opaque program of an accelerator, a new kernel."""
 
+_NO_ATTENTION: Final = ("hyper-connections", "linear-algebra", "media", "spin")
+"""Kernels of those families that are known all the same: they wait, solve, decode images, but compute no attention."""
+
 _FOUND_BY: Final = {"TV101": "unfused", "TV102": "math", "TV108": "unfused"}
 """Rules that report nothing but an attention implementation, which a file may expect on purpose."""
 
@@ -340,7 +343,9 @@ def _as_recorded(timeline: Timeline, table: DispatchTable) -> tuple[Verdict, str
             f"no device kernel is recorded and none of the {host_ops:,} host ops asks for attention, "
             "so there is nothing to judge"
         )
-    blind = [row for row in table.dispatches if row.family in _SAYS_NOTHING]
+    blind = [
+        row for row in table.dispatches if row.family in _SAYS_NOTHING and row.implementation not in _NO_ATTENTION
+    ]
     timeless, kernels = sum(_timeless(row) for row in blind), sum(row.count for row in table.dispatches)
     if timeless > BLIND_SHARE * kernels:
         return Verdict.INCONCLUSIVE, (

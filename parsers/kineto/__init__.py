@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 _KINETO_MARKS = (
     b'"schemaVersion"', b'"deviceProperties"', b'"distributedInfo"', b'"baseTimeNanoseconds"', b'"cpu_op"',
     b'"Operator"', b'"user_annotation"', b'"gpu_memcpy"', b'"cuda_runtime"', b'"python_function"', b'"ac2g"',
-    b'"Kernel"', b'"kernel"',
+    b'"Kernel"', b'"kernel"', b'"cpu_instant_event"', b'"cuda_driver"', b'"cuda_sync"', b'"gpu_memset"',
+    b'"gpu_user_annotation"', b'"xpu_runtime"', b'"privateuse1_runtime"', b'"mtia_runtime"', b'"PyTorch Profiler',
 )  # fmt: skip
 _NO_EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[\s*\]')
 _FOREIGN_MARKS = (b'"/device:', b'"/host:CPU"', b'"highres-ticks"', b'"Ascend Hardware"', b'"CANN"')

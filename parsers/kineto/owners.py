@@ -32,6 +32,9 @@ _LAUNCHING: Final = re.compile("(?i)runtime|driver")
 
 _AT_A_TIME: Final = 1 << 16
 
+_NEARLY_ALL: Final = 0.9
+"""Share of the host rows that makes a process the one of the file."""
+
 _MAX_LABEL: Final = 1 << 40
 
 
@@ -264,9 +267,10 @@ def _device_process(
     calls = pl.DataFrame({"process": host_process, "correlation": host_correlation, "call_ns": host_start}).filter(
         pl.col("correlation") != NULL
     )
-    if calls["process"].n_unique() <= 1:
-        only = int(calls["process"][0]) if calls.height else 0
-        return np.full(len(device_pid), only, np.uint32), []
+    if calls["process"].n_unique() == 1:
+        return np.full(len(device_pid), calls["process"][0], np.uint32), []
+    if not calls.height:
+        return _without_launches(len(device_pid), host_process)
     work = pl.DataFrame({"lane": device_pid, "correlation": device_correlation, "start_ns": device_start})
     pairs = (
         work.filter(pl.col("correlation") != NULL)
@@ -297,14 +301,25 @@ def _device_process(
     ]
     homeless = int((process == NO_KEY).sum())
     if homeless:
-        notes.append(
-            Note(
-                "device-lane-without-process",
-                f"{homeless:,} device events answer no launch of any process in the file.",
-                Trust.LIMITED,
-            )
-        )
+        notes.append(_homeless(homeless))
     return process, notes
+
+
+def _without_launches(device_rows: int, host_process: NDArray[np.uint32]) -> tuple[NDArray[np.uint32], list[Note]]:
+    """No call tells: the work is that of the process which holds nearly all host rows, or that of none.
+
+    A file of one process has a few rows under the number of a device beside it, which is no process.
+    """
+    rows = np.bincount(host_process)
+    main = int(rows.argmax())
+    if rows[main] >= _NEARLY_ALL * rows.sum():
+        return np.full(device_rows, main, np.uint32), []
+    return np.full(device_rows, NO_KEY, np.uint32), [_homeless(device_rows)]
+
+
+def _homeless(count: int) -> Note:
+    text = f"{count:,} device events answer no launch of any process in the file."
+    return Note("device-lane-without-process", text, Trust.LIMITED)
 
 
 def _metadata_names(raw: RawTrace) -> dict[tuple[str, int, int], str]:

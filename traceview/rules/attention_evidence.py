@@ -7,6 +7,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+import polars as pl
+
 from traceview.callers import caller
 from traceview.findings import MOST_EVENTS
 from traceview.quantities import percent
@@ -49,7 +51,7 @@ def timing(facts: Facts, rows: Sequence[Dispatch]) -> Cost:
         everywhere = together(facts)
         words = f": {device_ns / 1e6:.3f} ms of device time{everywhere}, {percent(device_ns / busy_ns)} of busy time"
     elif host_ns:
-        words = f": {host_ns / 1e6:.3f} ms on the CPU"
+        words = f": {host_words(facts, host_ns)}"
     else:
         words = ""
     places = Counter(
@@ -57,6 +59,14 @@ def timing(facts: Facts, rows: Sequence[Dispatch]) -> Cost:
     )
     events = tuple(itertools.islice((event for row in rows for event in row.event_ids), MOST_EVENTS))
     return Cost(words, device_ns, "; ".join(place for place, _ in places.most_common(3)), events)
+
+
+def host_words(facts: Facts, host_ns: int) -> str:
+    """Host time in words: only a program that has no device and calls none surely computed on the CPU."""
+    timeline = facts.timeline
+    on_cpu = timeline.devices.is_empty() and timeline.events.filter(pl.col("kind") == "api").is_empty()
+    time = f"{host_ns / 1e6:.3f} ms"
+    return f"{time} on the CPU" if on_cpu else f"{time} of host time, and no device work of theirs is recorded"
 
 
 def evidence_lines(rows: Sequence[Dispatch]) -> tuple[str, ...]:

@@ -29,8 +29,9 @@ from typing import TYPE_CHECKING, Final
 
 from traceview.findings import Confidence, Finding, Severity
 from traceview.host_calls import innermost, named
+from traceview.rules.attention_evidence import host_words
 from traceview.rules.device_work import union_ns
-from traceview.rules.kernel_evidence import cost_words, kernel_lines, located, milliseconds, plural
+from traceview.rules.kernel_evidence import cost_words, kernel_lines, located, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,7 +52,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         return
     rows = facts.work.filter(innermost(facts.timeline, facts.work["launch_id"], calls["id"]).is_not_null())
     device_ns = union_ns(rows)
-    words = cost_words(facts, device_ns) if device_ns else f"{milliseconds(int(calls['dur_ns'].sum()))} on the CPU"
+    words = cost_words(facts, device_ns) if device_ns else host_words(facts, int(calls["dur_ns"].sum()))
     yield Finding(
         code=CODE,
         severity=Severity.WARNING,
