@@ -57,6 +57,8 @@ _WORDS: Final[Mapping[str, str]] = {
     "backtrace-row": "second rows of a call, from --cudabacktrace",
     "other-call-class": "calls of a class that is not known",
     "repeated-overhead": "overheads that two tables hold, counted once",
+    "repeated-range": "calls that two tables hold, counted once",
+    "range-type-missing": "NVTX rows of which the file does not say what they are, taken for ranges",
     "open-range": "ranges that were open when the recording ended",
     "range-across-threads": "ranges that end on another thread",
     "profiler-warning": "warnings and errors of the profiler",
