@@ -157,7 +157,7 @@ class TestTpu:
         ops.event("infeed.1", 50, 10)
         assert kinds(loaded(space.encode())) == {
             "x.1": "collective", "y.1": "async_wait", "all-gather-start.3": "collective", "copy-done.7": "async_wait",
-            "copy.7": "xla_op", "infeed.1": "xla_op",
+            "copy.7": "xla_op", "infeed.1": "async_wait",
         }  # fmt: skip
 
     def test_a_loop_is_work_only_where_its_ops_are_not_recorded(self, loaded):
