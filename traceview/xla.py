@@ -53,6 +53,7 @@ CATEGORY_FAMILIES: Final = {
 _OPEN: Final = ("unknown", "fusion", "elementwise", "reduce", "other")
 """Families of names that say how XLA made an op, not what it computes."""
 
+_PALLAS_KERNEL: Final = r"([^/]+)/pallas_call(?:[:;].*)?$"
 _TRITON: Final = r"^__triton(_nested)?_gemm"
 _SOFTMAX_OPS: Final = ("exponential", "reduce")
 """Opcodes that a softmax has in one fusion; an activation has no reduction and a norm no exponential."""
@@ -163,7 +164,29 @@ def _refined(timeline: Timeline, rows: pl.DataFrame) -> pl.DataFrame:
         pl.when(new["any"] | new["called"]).then(pl.lit("xla")).otherwise("provider").alias("provider"),
         pl.when(new["any"]).then(pl.lit("main")).otherwise("role").alias("role"),
     ]
-    return _by_category(rows.with_columns(columns), told["category"])
+    return _by_category(_by_kernel(rows.with_columns(columns), told["path"]), told["category"])
+
+
+def _by_kernel(rows: pl.DataFrame, path: pl.Series) -> pl.DataFrame:
+    """Pallas kernels whose op has a name that says nothing (``closed_call.21``): the path ends with the kernel's own.
+
+    JAX writes ``…/splash_mha_fwd_residuals/pallas_call`` (``pallas_call_registration.py``, seen in compiled programs of
+    2026).
+    """
+    kernel = path.str.extract(_PALLAS_KERNEL).str.replace(r"^(?:\w+\()+", "").str.strip_chars_end(")")
+    open_ = rows["family"].is_in(["unknown", "other"]) & kernel.is_not_null()
+    if not open_.any():
+        return rows
+    facts = ("family", "implementation", "provider", "tensor_core", "precision", "role")
+    known = identify(kernel.filter(open_)).filter(pl.col("family") != "unknown")
+    told = rows.select(kernel=kernel).join(
+        known.select(kernel="name", **{f"kernel_{fact}": fact for fact in facts}),
+        on="kernel",
+        how="left",
+        maintain_order="left",
+    )
+    chosen = open_ & told["kernel_family"].is_not_null()
+    return rows.with_columns(told[f"kernel_{fact}"].zip_with(chosen, rows[fact]).alias(fact) for fact in facts)
 
 
 def _by_category(rows: pl.DataFrame, category: pl.Series) -> pl.DataFrame:

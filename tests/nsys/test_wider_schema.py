@@ -10,6 +10,7 @@ import pytest
 
 from nsys.test_attribution import loaded, names
 from sample_traces.nsys_authoring import VM, Export
+from traceview.gate import check
 from traceview.kernels import identify
 from traceview.xla_compilations import xla_compilations
 
@@ -175,3 +176,30 @@ def test_what_xla_compiles_is_compilation_and_what_it_runs_is_not(tmp_path):
     assert len(names(timeline, "compile")) == 4
     found = [(one["what"], one["function"], one["compile_id"], one["recompiled"]) for one in xla_compilations(timeline)]
     assert found == [("xla", "jit_step", "2", False), ("xla", "jit_step", "3", True)]
+
+
+def flash(export, launches, *, silent=0):
+    rank = export.process(1)
+    for _ in range(launches):
+        rank.launch("flash_fwd_kernel<Flash_fwd_kernel_traits<128, 128, 64, 4, false, false, cutlass::bfloat16_t>>")
+    for _ in range(silent):
+        rank.call("cudaLaunchKernel_v7000")
+    return export
+
+
+def test_a_pass_says_what_it_leaves_out(tmp_path):
+    export = flash(Export(), 40)
+    whole = check(loaded(export, tmp_path))
+    assert (whole.verdict, whole.summary) == ("pass", "every attention call ran fused (40 flash-2)")
+    export.tables[KERNELS][3] |= {"start": 9_000, "end": 1}
+    few = check(loaded(export, tmp_path))
+    assert (few.verdict, few.summary) == (
+        "pass",
+        "every attention call ran fused (39 flash-2); not judged: 1 of 40 rows of device work could not be read, and "
+        "1 of 40 launches have no device event in the file",
+    )
+    silent = check(loaded(flash(Export(), 40, silent=10), tmp_path))
+    assert (silent.verdict, silent.summary) == (
+        "pass",
+        "every attention call ran fused (40 flash-2); not judged: 10 of 50 launches have no device event in the file",
+    )
