@@ -67,6 +67,8 @@ _WORDS: Final[Mapping[str, str]] = {
     "lost-aggregated-event": "events with a number of occurrences instead of a time, left out",
     "name-missing": "events whose name is not in the file",
     "derived-row": "rows that repeat others in another form, left out",
+    "sparse-core-row": "operations of sparse cores, which run beside the work of the core",
+    "unknown-plane-row": "events of planes that are not known, kept as other events",
     "async-copy-in-flight": "copies that run beside the work of the core",
     "end-mark": "marks of an end, not counted as work",
     "nested-call-mark": "marks that repeat the call around them",
