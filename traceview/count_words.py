@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 _WORDS: Final[Mapping[str, str]] = {
     # Facts about the recording, of any format.
     "correlation-reused": "launches whose correlation number another launch has too",
+    "launch-captured": "launches that were captured into a graph and ran nothing by themselves",
     "correlation-from-flow": "launches found by the arrows of the file instead of a correlation number",
     "op-by-external-id": "device events whose op is known by an id instead of a launch",
     "duration-missing": "events without a duration, counted as instants",
