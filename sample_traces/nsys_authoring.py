@@ -116,6 +116,26 @@ COLUMNS: Final[dict[str, tuple[str, ...]]] = {
     "OSRT_API": ("start", "end", "eventClass", "globalTid", "nameId", "returnValue", "nestingLevel", "callchainId"),
     "CUBLAS_EVENTS": ("start", "end", "eventClass", "globalTid", "nameId"),
     "CUDNN_EVENTS": ("start", "end", "eventClass", "globalTid", "nameId"),
+    "CUPTI_ACTIVITY_KIND_JIT": ("start", "end", "eventClass", "globalTid", "correlationId", "nameId", "overheadType"),
+    "CUDA_HOST_CALLBACK": ("start", "end", "eventClass", "globalTid", "correlationId", "nameId"),
+    "CUDA_GRAPH_NODE_EVENTS": (
+        "start", "end", "eventClass", "globalTid", "nameId", "graphNodeId", "originalGraphNodeId",
+    ),
+    "MPI_RANKS": ("globalTid", "rank"),
+    "MPI_P2P_EVENTS": (
+        "start", "end", "globalTid", "textId", "commHandle", "tag", "remoteRank", "size", "requestHandle",
+    ),
+    "MPI_COLLECTIVES_EVENTS": (
+        "start", "end", "globalTid", "textId", "commHandle", "rootRank", "size", "recvSize", "requestHandle",
+    ),
+    "UCP_EVENTS": ("start", "end", "globalTid", "textId"),
+    "GPU_METRICS": ("rawTimestamp", "timestamp", "typeId", "metricId", "value"),
+    "WDDM_QUEUE_PACKET_START_EVENTS": ("start", "context", "packetType"),
+    "CUPTI_ACTIVITY_KIND_MEM_DECOMPRESS": (*_PLACE, "sourceBytes"),
+    "TARGET_INFO_CUDA_GPU": (
+        "deviceId", "name:TEXT", "computeCapabilityMajor", "computeCapabilityMinor", "globalMemorySize",
+        "numMultiprocessors",
+    ),
     "StringIds": ("id:INTEGER NOT NULL PRIMARY KEY", "value:TEXT"),
     "ThreadNames": ("nameId", "priority", "globalTid"),
     "PROCESSES": ("globalPid", "pid", "name:TEXT"),

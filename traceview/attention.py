@@ -21,11 +21,14 @@ import numpy as np
 import polars as pl
 
 from traceview import launches, nesting, unfused, xla_attention
+from traceview.graph_captures import captured_ops
 from traceview.knowledge.ops import find_attention_op
 from traceview.schema import Column, FrameSchema
 from traceview.xla import identify_work
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from numpy.typing import NDArray
 
     from traceview.timeline import Timeline
@@ -96,9 +99,14 @@ def find_calls(timeline: Timeline) -> AttentionCalls:
     """Find the attention calls of a linked timeline."""
     work = _device_work(timeline)
     roots = _Roots(timeline)
-    rooted = work.with_columns(pl.Series("root", roots.of_events(work["op_id"])))
-    by_op = _calls_by_op(timeline, roots, rooted.filter(pl.col("root") >= 0))
-    free = rooted.filter(pl.col("root") < 0)
+    rooted = work.with_columns(
+        pl.Series("root", roots.of_events(work["op_id"])),
+        pl.Series("captured_root", roots.of_events(work["captured_op"])),
+    )
+    own, free = rooted.filter(pl.col("root") >= 0), rooted.filter(pl.col("root") < 0)
+    # A call that was captured ran nothing then: its replays are the calls.
+    replayed = set(free["captured_root"].unique()) - {-1} - set(own["root"])
+    by_op = _calls_by_op(timeline, roots, own, without=replayed)
     by_kernel = _calls_by_kernel(timeline, free)
     taken = by_kernel.members["id"]
     parts = [by_op, by_kernel]
@@ -123,17 +131,25 @@ def _with_provider(timeline: Timeline, found: AttentionCalls) -> AttentionCalls:
 def _device_work(timeline: Timeline) -> pl.DataFrame:
     """Device work with its kernel identity and its attribution."""
     work = timeline.device_work.with_columns(pl.col("name").cast(pl.String))
+    work = identify_work(timeline, work).drop("signature", "tensor_core", "precision")
+    return with_attribution(timeline, work)
+
+
+def with_attribution(timeline: Timeline, work: pl.DataFrame) -> pl.DataFrame:
+    """Device work with its ``attribution`` and, for a replayed graph, the op it was captured from (``captured_op``).
+
+    Args:
+        timeline: Linked timeline.
+        work: Rows with ``id``, ``launch_id`` and ``op_id``.
+    """
     replays = launches.graph_launch_ids(timeline.events)
-    return (
-        identify_work(timeline, work)
-        .drop("signature", "tensor_core", "precision")
-        .with_columns(
-            attribution=pl.when(pl.col("launch_id").is_in(replays.implode()))
-            .then(pl.lit(Attribution.OPAQUE.value))
-            .when(pl.col("op_id").is_not_null())
-            .then(pl.lit(Attribution.ATTRIBUTED.value))
-            .otherwise(pl.lit(Attribution.KERNEL_ONLY.value))
-        )
+    captured = captured_ops(timeline).rename({"op_id": "captured_op"})
+    return work.join(captured, on="id", how="left", maintain_order="left").with_columns(
+        attribution=pl.when(pl.col("launch_id").is_in(replays.implode()) & pl.col("captured_op").is_null())
+        .then(pl.lit(Attribution.OPAQUE.value))
+        .when(pl.col("op_id").is_not_null() | pl.col("captured_op").is_not_null())
+        .then(pl.lit(Attribution.ATTRIBUTED.value))
+        .otherwise(pl.lit(Attribution.KERNEL_ONLY.value))
     )
 
 
@@ -195,8 +211,8 @@ class _Roots:
         )
 
 
-def _calls_by_op(timeline: Timeline, roots: _Roots, work: pl.DataFrame) -> AttentionCalls:
-    table = roots.table()
+def _calls_by_op(timeline: Timeline, roots: _Roots, work: pl.DataFrame, *, without: Collection[int]) -> AttentionCalls:
+    table = roots.table().filter(~pl.col("root").is_in(list(without)))
     kernels = (
         work.filter(pl.col("family") == "attention")
         .group_by("root", "implementation", "provider")
@@ -262,8 +278,16 @@ def _calls_by_kernel(timeline: Timeline, work: pl.DataFrame) -> AttentionCalls:
     main = kernels.filter(pl.col("role") == "main")
     placed, homeless = _with_owners(kernels.filter(pl.col("role") != "main"), main)
     standing = pl.concat([main, homeless.select(main.columns)]).sort("start_ns")
+    root = pl.col("captured_root")
+    asked = standing.select(
+        pl.when(root >= 0).then(root.cast(pl.UInt32, strict=False)).otherwise(pl.coalesce("captured_op", "op_id"))
+    ).to_series()
+    captured = standing["captured_op"].is_not_null()
     calls = (
-        standing.with_columns(op=timeline.events["name"].gather(standing["op_id"]).cast(pl.String))
+        standing.with_columns(
+            op=timeline.events["name"].gather(asked).cast(pl.String),
+            captured_inputs=timeline.events["inputs"].gather(asked).set(~captured, None),
+        )
         .join(xla_attention.framework_paths(timeline, standing["id"]), on="id", how="left", maintain_order="left")
         .select(
             event_id="id",
@@ -276,7 +300,7 @@ def _calls_by_kernel(timeline: Timeline, work: pl.DataFrame) -> AttentionCalls:
             attribution=xla_attention.attributed_by_path(),
             evidence=pl.lit(Evidence.KERNEL.value),
             host_ns=pl.lit(None, pl.Int64),
-            inputs=pl.lit(None, pl.UInt32),
+            inputs="captured_inputs",
             stage="stage",
         )
         .with_row_index("call")

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 _WORDS: Final[Mapping[str, str]] = {
     # Facts about the recording, of any format.
     "correlation-reused": "launches whose correlation number another launch has too",
+    "launch-captured": "launches that were captured into a graph and ran nothing by themselves",
     "correlation-from-flow": "launches found by the arrows of the file instead of a correlation number",
     "op-by-external-id": "device events whose op is known by an id instead of a launch",
     "duration-missing": "events without a duration, counted as instants",
@@ -57,6 +58,8 @@ _WORDS: Final[Mapping[str, str]] = {
     "backtrace-row": "second rows of a call, from --cudabacktrace",
     "other-call-class": "calls of a class that is not known",
     "repeated-overhead": "overheads that two tables hold, counted once",
+    "repeated-range": "calls that two tables hold, counted once",
+    "range-type-missing": "NVTX rows of which the file does not say what they are, taken for ranges",
     "open-range": "ranges that were open when the recording ended",
     "range-across-threads": "ranges that end on another thread",
     "profiler-warning": "warnings and errors of the profiler",
@@ -65,6 +68,8 @@ _WORDS: Final[Mapping[str, str]] = {
     "lost-aggregated-event": "events with a number of occurrences instead of a time, left out",
     "name-missing": "events whose name is not in the file",
     "derived-row": "rows that repeat others in another form, left out",
+    "sparse-core-row": "operations of sparse cores, which run beside the work of the core",
+    "unknown-plane-row": "events of planes that are not known, kept as other events",
     "async-copy-in-flight": "copies that run beside the work of the core",
     "end-mark": "marks of an end, not counted as work",
     "nested-call-mark": "marks that repeat the call around them",

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from traceview import intervals, launches
-from traceview.attention import SLOW, UNTOLD, AttentionCalls, Attribution, Evidence, find_calls
+from traceview import intervals
+from traceview.attention import SLOW, UNTOLD, AttentionCalls, Attribution, Evidence, find_calls, with_attribution
 from traceview.reasons import Reason, eligibility_reasons
 from traceview.sdpa import SdpaExplainer
 from traceview.xla import identify_work, without_number
@@ -224,7 +224,7 @@ def _attention_rows(
                 inputs=signatures.get(facts["inputs"]),
                 reasons=(
                     _observed(facts, witness),
-                    *_eligibility(explainer, facts, group, devices.get(row, ()), kernels.get(row, ())),
+                    *_eligibility(timeline, explainer, facts, group, devices.get(row, ()), kernels.get(row, ())),
                 ),
                 kernels=kernels.get(row, ()),
                 event_ids=tuple(group["event_id"].head(3)),
@@ -241,14 +241,15 @@ def _signatures(timeline: Timeline) -> dict[int, dict[str, str | None]]:
 
 
 def _eligibility(
+    timeline: Timeline,
     explainer: SdpaExplainer,
     facts: dict[str, Any],
     calls: pl.DataFrame,
     devices: Iterable[int],
     kernels: Iterable[KernelShare],
 ) -> tuple[Reason, ...]:
-    """Why PyTorch chose this backend; nothing for calls that are not its forward."""
-    if facts["direction"] != "forward":
+    """Why PyTorch chose this backend; nothing for calls that are not its forward, or of which only a replay is seen."""
+    if facts["direction"] != "forward" or timeline.events["thread"][calls["event_id"][0]] is None:
         return ()
     explanation = explainer.explain(
         facts["op"], calls["event_id"][0], facts["implementation"], devices, [one.name for one in kernels]
@@ -281,16 +282,11 @@ def _observed(facts: dict[str, Any], kernel: str | None) -> Reason:
 
 
 def _other_rows(timeline: Timeline, work: pl.DataFrame, busy_ns: int) -> list[Dispatch]:
-    replays = launches.graph_launch_ids(timeline.events)
     events = timeline.events
-    described = work.with_columns(
-        op=events["name"].gather(work["op_id"]).cast(pl.String),
-        inputs=events["inputs"].gather(work["op_id"]),
-        attribution=pl.when(pl.col("launch_id").is_in(replays.implode()))
-        .then(pl.lit(Attribution.OPAQUE.value))
-        .when(pl.col("op_id").is_not_null())
-        .then(pl.lit(Attribution.ATTRIBUTED.value))
-        .otherwise(pl.lit(Attribution.KERNEL_ONLY.value)),
+    placed = with_attribution(timeline, work)
+    asked = placed["captured_op"].zip_with(placed["captured_op"].is_not_null(), placed["op_id"])
+    described = placed.with_columns(
+        op=events["name"].gather(asked).cast(pl.String), inputs=events["inputs"].gather(asked)
     )
     signatures = _signatures(timeline)
     key = ["op", "family", "implementation", "provider", "stage", "inputs", "attribution"]

@@ -26,6 +26,7 @@ from traceview.expectations.model import Context, ExpectationResult, Judgement, 
 from traceview.expectations.pieces import Pieces
 from traceview.expectations.vocabulary import spelled_out
 from traceview.findings import Finding, Severity
+from traceview.losses import not_judged
 from traceview.quantities import percent
 from traceview.rules.base import Facts
 from traceview.rules.catalogue import all_findings
@@ -132,6 +133,8 @@ def check(
         for one, known in zip(found, accepted_findings.accepted, strict=True)
     )
     verdict, summary = _weigh(timeline, table, expectations, findings, results, spared)
+    if verdict is Verdict.PASS and (missing := not_judged(timeline)):
+        summary = f"{summary}; {missing}"
     return CheckResult(
         verdict=verdict,
         summary=summary,

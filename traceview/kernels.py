@@ -118,6 +118,8 @@ def normalise(names: pl.Series) -> pl.Series:
     name = pl.col("_").str.strip_chars()
     name = name.str.replace(r"^%?([^ ]+) = .*$", "${1}").str.strip_prefix("%")
     name = name.str.replace(r"(?: ?\[clone [^\]]*\])+$", "").str.strip_suffix(".kd")
+    # XLA marks an instruction that it computes again or copies behind its number: ``fusion.12.remat2``.
+    name = name.str.replace(r"(?:\.(?:remat\d*|clone))+((?:\.\d+)*)$", "${1}")
     name = name.map_batches(_expand_mangled_names, return_dtype=pl.String)
     name = name.str.replace(r"^(?:static )?(?:__global__ )?void ", "")
     name = name.str.replace(r"^(?:typename )?std::enable_if<.*?>::type ", "")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from traceview import pairing, schema
+from traceview import graph_captures, pairing, schema
 from traceview.building import in_any_order, sparse_column, taken
 from traceview.host_tree import host_tree
 from traceview.quantities import percent
@@ -60,7 +60,10 @@ def link(timeline: Timeline) -> Timeline:
         report = report.with_counts(correlation_reused=Count(reused))
     if by_external_id:
         report = report.with_counts(op_by_external_id=Count(by_external_id))
-    report = report.with_notes(*_missing_launch_notes(linked), *_missing_work_notes(linked))
+    launching = _launching_calls(linked)
+    if captured := int((launching["silent"] & launching["captured"]).sum()):
+        report = report.with_counts(launch_captured=Count(captured))
+    report = report.with_notes(*_missing_launch_notes(linked), *_missing_work_notes(launching))
     return replace(timeline, events=linked, report=report)
 
 
@@ -230,19 +233,32 @@ def _missing_launch_notes(events: pl.DataFrame) -> list[Note]:
     return [Note("work-without-launch", text, Trust.LIMITED if share > _LIMITED_SHARE else Trust.GOOD)]
 
 
-def _missing_work_notes(events: pl.DataFrame) -> list[Note]:
+def _launching_calls(events: pl.DataFrame) -> pl.DataFrame:
+    """Calls that put work on a device: ``name``, whether none is recorded, and whether they only captured it."""
     launches = events.select("id", "kind", "name", "correlation").filter(
         (pl.col("kind") == "api") & pl.col("correlation").is_not_null() & _named(events, LAUNCH_NAMES)
     )
     if not launches.height:
-        return []
+        return launches.select("name", silent=pl.lit(value=False), captured=pl.lit(value=False))
     answered = np.zeros(events.height, np.bool_)
     answered[events.select("device", "launch_id").drop_nulls()["launch_id"].to_numpy()] = True
-    is_silent = pl.Series(~answered[launches["id"].to_numpy()])
+    silent = ~answered[launches["id"].to_numpy()]
+    captured = np.zeros(launches.height, np.bool_)
+    quiet = np.flatnonzero(silent)
+    if len(quiet):
+        at = launches["id"].gather(pl.Series(quiet.astype(np.uint32)))
+        placed = pl.DataFrame({name: events[name].gather(at) for name in ("process", "start_ns")})
+        captured[quiet] = graph_captures.is_captured(events, placed)
+    return launches.select("name", silent=pl.Series(silent), captured=pl.Series(captured))
+
+
+def _missing_work_notes(launching: pl.DataFrame) -> list[Note]:
+    launches = launching.filter(~pl.col("captured"))
+    if not launches.height:
+        return []
     # From here on by distinct name: a trace has a few launch calls, each many thousand times.
     calls = (
-        launches.select("name", silent=is_silent)
-        .group_by("name")
+        launches.group_by("name")
         .agg(n=pl.len(), silent=pl.col("silent").sum())
         .with_columns(pl.col("name").cast(pl.String))
         .sort("silent", "name", descending=[True, False])

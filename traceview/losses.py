@@ -70,3 +70,32 @@ def loss_notes(timeline: Timeline) -> tuple[Note, ...]:
     what = "rows of device work" if kept else "events"
     text = f"Up to {loss.most:,} rows that could not be read may have been device work; {left:,} {what} could be read."
     return (Note("device-work-may-be-lost", text, Trust.LIMITED),)
+
+
+_SILENT_LAUNCHES: Final = "launch-without-work"
+_DROPPED: Final = frozenset({"profiler-dropped", "profiler-dropped-records", "profiler-stopped-early"})
+
+
+def not_judged(timeline: Timeline) -> str | None:
+    """What a verdict on the rest leaves out, for its own line: device work that is known to be missing.
+
+    Up to :data:`SMALL_SHARE` of the rows may be lost and a check still pass, and a recording may lack the work of some of
+    its launches; who reads "pass" must not take it for all that ran.
+
+    Args:
+        timeline: Of one file or several.
+    """
+    report = timeline.report
+    loss = report.device_loss or DeviceLoss(0, could_be_events(report))
+    parts = []
+    if loss.least:
+        whole = loss.least + timeline.device_work.height
+        parts.append(f"{loss.least:,} of {whole:,} rows of device work could not be read")
+    elif loss.most:
+        rows = "a row that could not be read" if loss.most == 1 else f"{loss.most:,} rows that could not be read"
+        parts.append(f"{rows} may have been device work")
+    limited = [note for note in report.notes if note.trust is not Trust.GOOD]
+    parts += [note.text.split(" (", maxsplit=1)[0] for note in limited if note.kind == _SILENT_LAUNCHES]
+    if any(note.kind in _DROPPED for note in limited):
+        parts.append("the profiler reports that it lost records")
+    return f"not judged: {', and '.join(parts)}" if parts else None

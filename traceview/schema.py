@@ -57,7 +57,9 @@ KIND_DOCS: Final[dict[str, str]] = {
     "collective": "communication between devices (NCCL, RCCL, custom all-reduce)",
     "xla_op": "one XLA op on a device",
     "xla_module": "one run of a compiled XLA module; spans its ops, never busy by itself",
-    "async_wait": "a device waiting for its own asynchronous copy or collective; never busy",
+    "async_wait": (
+        "a device waiting for its own asynchronous copy or collective, or for the host (infeed, outfeed); never busy"
+    ),
     "graph": "a graph launch recorded as one opaque block of device work",
     "counter": "a sampled value or an instant of memory accounting",
     "other": "anything else the file holds",

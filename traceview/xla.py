@@ -30,12 +30,30 @@ TEXT_KEYS: Final = ("long_name", "hlo_text", "expression")
 PATH_KEYS: Final = ("op_name", "tf_op")
 """Detail names under which the framework path of the op is recorded, best first."""
 
-PRODUCT: Final = r"^(convolution|convolution fusion|dot|gemm fusion|ragged-dot|scaled-dot)$"
+PRODUCT: Final = r"^(convolution( (base|window)-dilated)*|convolution fusion|dot|dot fusion|gemm fusion|ragged-dot|scaled-dot)$"
 """Categories of matrix products. XLA on TPUs calls a fusion around one ``convolution fusion``."""
+
+CONVOLUTION_PATH: Final = r"conv_general_dilated|(^|/)(depthwise_?)?conv[123]d|Conv[123]D"
+"""Framework paths of what is a convolution and no matrix product: the primitive of JAX, the ops of TensorFlow."""
+
+FROM_HOST: Final = r"^(infeed|outfeed|host (send|recv))(-done)?$"
+"""Categories of ops in which a device waits for the host. Sends and receives between devices have others.
+openxla/xla ``xla_op_utils.h`` (``IsOffDutyOp``), read 2026-11."""
+
+_FROM_HOST_NAME: Final = r"^%?(infeed|outfeed)(-done)?(\.|$)"
+
+CATEGORY_FAMILIES: Final = {
+    "loop fusion": "fusion", "input fusion": "fusion", "output fusion": "fusion", "custom fusion": "fusion",
+    "non-elementwise fusion": "fusion", "megacore fusion": "fusion", "gather fusion": "index",
+    "scatter fusion": "index", "data formatting": "elementwise", "non-fusion elementwise": "elementwise",
+}  # fmt: skip
+"""Family of ops whose name tells nothing, by categories that are no opcode. openxla/xla ``hlo_instruction.cc``
+(``ToCategory``) and ``xla_op_utils.h``, read 2026-11."""
 
 _OPEN: Final = ("unknown", "fusion", "elementwise", "reduce", "other")
 """Families of names that say how XLA made an op, not what it computes."""
 
+_PALLAS_KERNEL: Final = r"([^/]+)/pallas_call(?:[:;].*)?$"
 _TRITON: Final = r"^__triton(_nested)?_gemm"
 _SOFTMAX_OPS: Final = ("exponential", "reduce")
 """Opcodes that a softmax has in one fusion; an activation has no reduction and a norm no exponential."""
@@ -62,6 +80,13 @@ def with_detail(timeline: Timeline, rows: pl.DataFrame, keys: tuple[str, ...], c
             .drop("here")
         )
     return found
+
+
+def waits_for_host(timeline: Timeline, rows: pl.DataFrame) -> pl.DataFrame:
+    """Of the rows of XLA ops (with ``id`` and ``name``) those in which the device waited for the host."""
+    told = with_detail(timeline, rows, CATEGORY_KEYS, "category")
+    by_name = pl.col("name").cast(pl.String).str.contains(_FROM_HOST_NAME)
+    return told.filter(pl.coalesce(pl.col("category").str.contains(FROM_HOST), by_name)).drop("category")
 
 
 def identify_work(timeline: Timeline, work: pl.DataFrame) -> pl.DataFrame:
@@ -91,9 +116,11 @@ def _refined(timeline: Timeline, rows: pl.DataFrame) -> pl.DataFrame:
     softmax |= pl.col("path").str.contains("softmax", literal=True) & ~pl.col("category").str.contains(PRODUCT)
     product = pl.col("category").str.contains(PRODUCT)
     triton = pl.col("backend_kind").str.contains(_TRITON)
+    convolution = product & pl.col("path").str.contains(CONVOLUTION_PATH)
     told = told.with_columns(
         found=pl.when(~is_open).then(None)
         .when(triton).then(pl.lit("triton"))
+        .when(convolution).then(pl.lit("convolution"))
         .when(product).then(pl.lit("product"))
         .when(softmax).then(pl.lit("softmax"))
     )  # fmt: skip
@@ -105,10 +132,14 @@ def _refined(timeline: Timeline, rows: pl.DataFrame) -> pl.DataFrame:
     found, called = told["found"], told["called_family"].is_not_null() & (rows["family"].is_in(["unknown", "other"]))
     new = pl.DataFrame(
         {
-            "family": found.replace_strict({"triton": "gemm", "product": "gemm", "softmax": "softmax"}, default=None),
-            "implementation": found.replace_strict({"triton": "triton", "product": "fused"}, default=None),
+            "family": found.replace_strict(
+                {"triton": "gemm", "product": "gemm", "convolution": "conv", "softmax": "softmax"}, default=None
+            ),
+            "implementation": found.replace_strict(
+                {"triton": "triton", "product": "fused", "convolution": "fused"}, default=None
+            ),
             "called": called,
-            "matrix": (found == "product") & told["tpu"],
+            "matrix": found.is_in(["product", "convolution"]) & told["tpu"],
             "any": found.is_not_null(),
         },
         schema_overrides={"family": pl.String, "implementation": pl.String},
@@ -133,7 +164,50 @@ def _refined(timeline: Timeline, rows: pl.DataFrame) -> pl.DataFrame:
         pl.when(new["any"] | new["called"]).then(pl.lit("xla")).otherwise("provider").alias("provider"),
         pl.when(new["any"]).then(pl.lit("main")).otherwise("role").alias("role"),
     ]
-    return rows.with_columns(columns)
+    return _by_category(_by_kernel(rows.with_columns(columns), told["path"]), told["category"])
+
+
+def _by_kernel(rows: pl.DataFrame, path: pl.Series) -> pl.DataFrame:
+    """Pallas kernels whose op has a name that says nothing (``closed_call.21``): the path ends with the kernel's own.
+
+    JAX writes ``…/splash_mha_fwd_residuals/pallas_call`` (``pallas_call_registration.py``, seen in compiled programs of
+    2026).
+    """
+    kernel = path.str.extract(_PALLAS_KERNEL).str.replace(r"^(?:\w+\()+", "").str.strip_chars_end(")")
+    open_ = rows["family"].is_in(["unknown", "other"]) & kernel.is_not_null()
+    if not open_.any():
+        return rows
+    facts = ("family", "implementation", "provider", "tensor_core", "precision", "role")
+    known = identify(kernel.filter(open_)).filter(pl.col("family") != "unknown")
+    told = rows.select(kernel=kernel).join(
+        known.select(kernel="name", **{f"kernel_{fact}": fact for fact in facts}),
+        on="kernel",
+        how="left",
+        maintain_order="left",
+    )
+    chosen = open_ & told["kernel_family"].is_not_null()
+    return rows.with_columns(told[f"kernel_{fact}"].zip_with(chosen, rows[fact]).alias(fact) for fact in facts)
+
+
+def _by_category(rows: pl.DataFrame, category: pl.Series) -> pl.DataFrame:
+    """Rows whose name no signature knows, by the category that XLA gave to the op.
+
+    A custom call may be anything, so its category tells nothing.
+    """
+    open_ = (rows["family"] == "unknown") & category.is_not_null() & (category != "custom-call")
+    if not open_.any():
+        return rows
+    distinct = category.filter(open_).unique()
+    # What is no fusion is called after its opcode, which is how the table knows ops: by opcode and number.
+    known = identify(distinct + ".0").with_columns(category=pl.col("name").str.strip_suffix(".0"))
+    known = known.filter(pl.col("family") != "unknown").select("category", by_opcode="family")
+    families = dict(known.iter_rows()) | CATEGORY_FAMILIES
+    told = category.replace_strict(families, default=None, return_dtype=pl.String)
+    chosen = open_ & told.is_not_null()
+    return rows.with_columns(
+        family=told.zip_with(chosen, rows["family"]),
+        provider=pl.when(chosen).then(pl.lit("xla")).otherwise("provider"),
+    )
 
 
 def _called(targets: pl.Series) -> pl.DataFrame:

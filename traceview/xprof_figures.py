@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from traceview import intervals
-from traceview.xla import XLA_KINDS, self_ns
+from traceview.xla import XLA_KINDS, self_ns, waits_for_host
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,7 +34,7 @@ class XprofFigures:
     Attributes:
         total_ps: Sum over cores of the time from the first to the last op, ps (XProf: total time).
         idle_share: One less the self time of all ops over the total; waits count as ops.
-        duty_cycle: Union of the ops over the span of ops and modules.
+        duty_cycle: Union of the ops that do not wait for the host, over the span of ops and modules.
         flops: Operations of every run of every op, ``None`` if none is recorded.
         wait_ps: Self time of ops that only wait, which XProf counts as busy, ps.
     """
@@ -60,6 +60,7 @@ def xprof_figures(timeline: Timeline) -> XprofFigures | None:
     end_ps = start_ps + duration_ps
     self_ps = _self_ps(ops, start_ps, duration_ps)
     devices = ops["device"].to_numpy()
+    off_duty = ops["id"].is_in(waits_for_host(timeline, ops)["id"].implode()).to_numpy()
     modules = events.filter(pl.col("kind") == "xla_module")
     total_ps = busy_ns = span_ns = 0
     for device in np.unique(devices).tolist():
@@ -69,7 +70,9 @@ def xprof_figures(timeline: Timeline) -> XprofFigures | None:
         ends = starts + ops["dur_ns"].to_numpy()[mine]
         runs = modules.filter(pl.col("device") == device)
         run_starts = runs["start_ns"].to_numpy()
-        busy_ns += intervals.total(starts, ends)
+        on_duty = mine & ~off_duty
+        on = ops["start_ns"].to_numpy()[on_duty]
+        busy_ns += intervals.total(on, on + ops["dur_ns"].to_numpy()[on_duty])
         span_ns += intervals.span(
             np.concatenate([starts, run_starts]), np.concatenate([ends, run_starts + runs["dur_ns"].to_numpy()])
         )

@@ -16,6 +16,8 @@ from traceview.parsers.nsys import tables as t
 from traceview.timeline import Count, Note, Trust
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from traceview.parsers.nsys.tables import Tables
 
 KNOWN_MAJORS: Final = (1, 2, 3)
@@ -187,23 +189,39 @@ def understood(text: object) -> str:
 
 def unread_note(tables: Tables) -> Note | None:
     """What was recorded and is not imported, by table, largest first."""
-    rows = {name: tables.rows(name) for name in NOT_IMPORTED if tables.columns(name)}
+    plain = t.newest(tables.names())
+    rows = {name: tables.rows(name) for name in plain if is_unread(name, tables.columns(name))}
     listed = sorted(((count, name) for name, count in rows.items() if count), reverse=True)
     if not listed:
         return None
     words = ", ".join(f"{name} ({count:,} rows)" for count, name in listed[:5])
     more = f" and {len(listed) - 5} more" if len(listed) > 5 else ""
-    return Note("tables-not-read", f"Recorded and not imported: {words}{more}.")
+    text = f"Recorded and not imported: {words}{more}."
+    if any(name in DEVICE_WORK_NOT_READ for _, name in listed):
+        return Note("tables-not-read", f"{text} Some of it is device work: busy time is a lower bound.", Trust.LIMITED)
+    return Note("tables-not-read", text)
 
 
-NOT_IMPORTED: Final = (
-    "GPU_METRICS", "SCHED_EVENTS", "COMPOSITE_EVENTS", "CUDA_UM_CPU_PAGE_FAULT_EVENTS", "CUDA_UM_GPU_PAGE_FAULT_EVENTS",
-    "CUDA_GPU_MEMORY_USAGE_EVENTS", "GENERIC_EVENTS", "MPI_COLLECTIVES_EVENTS", "MPI_P2P_EVENTS",
-    "MPI_START_WAIT_EVENTS", "MPI_OTHER_EVENTS", "UCP_SUBMIT_EVENTS", "UCP_PROGRESS_EVENTS", "UCP_EVENTS",
-    "OPENMP_EVENT_KIND_THREAD", "OPENACC_LAUNCH_EVENTS", "CUPTI_ACTIVITY_KIND_MEM_DECOMPRESS", "NET_NIC_METRIC",
-    "CUPTI_ACTIVITY_KIND_JIT",
+_EVENT_TABLE: Final = re.compile(r"^[A-Z][A-Z0-9_]{2,60}$")
+"""Nsight Systems writes names of tables of events so; whatever else is in the file belongs to somebody else."""
+
+_DESCRIBES: Final = frozenset({"DIAGNOSTIC_EVENT", "MPI_COMMUNICATORS", "CUDA_GRAPH_EVENTS"})
+"""Tables with times that describe the recording."""
+
+DEVICE_WORK_NOT_READ: Final = frozenset(
+    {"CUPTI_ACTIVITY_KIND_MEM_DECOMPRESS", "CUPTI_ACTIVITY_KIND_CDP_KERNEL", "OPENGL_WORKLOAD", "VULKAN_WORKLOAD",
+     "DX12_WORKLOAD", "D3D12_WORKLOAD"}
 )  # fmt: skip
-"""Tables of events that are counted and not imported."""
+"""Tables of work that keeps a device busy and is not read."""
+
+
+def is_unread(table: str, columns: Collection[str]) -> bool:
+    """Whether a table holds events that are not imported: it has a time, and no reader.
+
+    The schema has some hundred tables of events and each version adds some, so they are told by their columns.
+    """
+    known = table in t.EVENT_TABLES or table in _DESCRIBES or table == t.STRINGS
+    return not known and _EVENT_TABLE.match(table) is not None and not {"start", "timestamp"}.isdisjoint(columns)
 
 
 def missing_notes(about: About, heights: dict[str, int]) -> list[Note]:

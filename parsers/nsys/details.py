@@ -54,8 +54,10 @@ ARGUMENTS: Final[dict[str, dict[str, Argument]]] = {
         for table in (t.KERNEL, t.MEMCPY, t.MEMSET, t.SYNCHRONIZATION)
     },
     "graph node id": {
-        table: Argument(("graphNodeId",), pl.col("graphNodeId")) for table in (t.KERNEL, t.MEMCPY, t.MEMSET)
+        table: Argument(("graphNodeId",), pl.col("graphNodeId"))
+        for table in (t.KERNEL, t.MEMCPY, t.MEMSET, t.GRAPH_NODES)
     },
+    "original graph node id": {t.GRAPH_NODES: Argument(("originalGraphNodeId",), pl.col("originalGraphNodeId"))},
     "graph exec id": {t.GRAPH_TRACE: Argument(("graphExecId",), pl.col("graphExecId"))},
     "return value": {t.RUNTIME: Argument(("returnValue",), pl.col("returnValue"))},
     "value": {t.MEMSET: Argument(("value",), pl.col("value"))},

@@ -13,6 +13,7 @@ from traceview.timeline import Count
 if TYPE_CHECKING:
     from traceview.parsers.nsys.identity import Owners
     from traceview.parsers.nsys.names import Names
+    from traceview.parsers.nsys.tables import Tables
 
 # Documented values; old exports have no ENUM_ tables. Nsight Systems documentation, "CUDA memcpy/memory/synchronization
 # operation types" (the enumerations of CUPTI), read 2026-11. The words are those of PyTorch's own profiler, so that
@@ -45,6 +46,23 @@ def kernels(frame: pl.DataFrame, names: Names, owners: Owners) -> Part:
     part, frame = _placed(t.KERNEL, frame, "kernel", owners)
     part.columns["name"] = names.categorical(frame["demangledName"], what="kernel")
     return part
+
+
+def with_known_names(frame: pl.DataFrame, tables: Tables, names: Names) -> pl.DataFrame:
+    """Kernels whose full name is not in the export go by their short or mangled one.
+
+    A filtered or simplified export may lack the column, and a damaged one the string.
+    """
+    for column in ("shortName", "mangledName"):
+        lost = names.unknown(frame["demangledName"])
+        if not lost.any():
+            break
+        other = tables.read(t.KERNEL, (column,))[column]
+        if len(other) == frame.height and other.null_count() < frame.height:
+            names.add(tables, other.filter(lost))
+            better = lost & ~names.unknown(other)
+            frame = frame.with_columns(demangledName=other.zip_with(better, frame["demangledName"]))
+    return frame
 
 
 def copies(frame: pl.DataFrame, owners: Owners) -> Part:

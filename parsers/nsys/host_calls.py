@@ -19,11 +19,15 @@ if TYPE_CHECKING:
 
 COLUMNS: Final = {
     t.RUNTIME: ("start", "end", "eventClass", "globalTid", "correlationId", "nameId"),
-    t.CUPTI_OVERHEAD: ("start", "end", "globalTid", "nameId"),
-    t.PROFILER_OVERHEAD: ("start", "end", "globalTid", "nameId"),
+    t.CUPTI_OVERHEAD: ("start", "end", "globalTid", "nameId", "overheadType"),
+    t.PROFILER_OVERHEAD: ("start", "end", "globalTid", "nameId", "overheadType"),
     t.OSRT: ("start", "end", "globalTid", "nameId"),
     t.CUBLAS: ("start", "end", "globalTid", "nameId"),
     t.CUDNN: ("start", "end", "globalTid", "nameId"),
+    t.JIT: ("start", "end", "globalTid", "nameId", "overheadType"),
+    t.HOST_CALLBACK: ("start", "end", "globalTid", "nameId"),
+    t.GRAPH_NODES: ("start", "end", "globalTid", "nameId"),
+    **dict.fromkeys((*t.MPI, *t.UCP), ("start", "end", "globalTid", "textId")),
 }
 """Table to the columns that are read of it at once."""
 
@@ -33,10 +37,26 @@ KINDS: Final = {
     t.OSRT: "other",
     t.CUBLAS: "api",
     t.CUDNN: "api",
+    t.JIT: "overhead",
+    t.HOST_CALLBACK: "other",
+    t.GRAPH_NODES: "other",
+    # Before they had tables of their own, calls of MPI were ranges of NVTX; so they are read alike.
+    **dict.fromkeys(t.MPI, "annotation"),
+    **dict.fromkeys(t.UCP, "other"),
 }
 
-CALL_CLASSES: Final = (0, 1, 13)
-"""``eventClass`` of calls: CUDA runtime, CUDA driver, EGL."""
+OVERHEAD_WORDS: Final = {
+    2: "Driver compiler", 3: "CUPTI buffer flush", 4: "CUPTI instrumentation", 5: "CUPTI resource",
+    6: "Runtime triggered module loading", 7: "Lazy function loading", 8: "Command buffer full",
+}  # fmt: skip
+"""``overheadType`` of rows without a name; in exports since 2025 ``nameId`` may be null. The numbers are those of
+``ENUM_CUPTI_OVERHEAD_TYPE`` in exports of 2026, and not those of CUPTI itself."""
+
+_SAID: Final = {t.JIT: "JIT compilation", t.HOST_CALLBACK: "host function", t.GRAPH_NODES: "graph node"}
+"""What a row is called that has no name by the schema."""
+
+CALL_CLASSES: Final = (0, 1, 13, 26)
+"""``eventClass`` of calls: CUDA runtime, CUDA driver, EGL, and CUDA API without saying which."""
 
 BACKTRACE_CLASS: Final = 67
 """With ``--cudabacktrace`` each call has a second row under this class, with the same correlation."""
@@ -92,9 +112,30 @@ def _mark_waits(part: Part) -> None:
 def ranges(table: str, frame: pl.DataFrame, names: Names, owners: Owners) -> Part:
     """A table of named intervals on host threads."""
     part, frame = timed(table, frame, KINDS[table])
-    part.columns["name"] = names.categorical(frame["nameId"], what=table)
+    ids = frame["textId" if "textId" in frame.columns else "nameId"]
+    if ids.null_count() and ("overheadType" in frame.columns or table in _SAID):
+        part.columns["name"] = _names_or_sort(table, frame, ids, names)
+    else:
+        part.columns["name"] = names.categorical(ids, what=table)
+    if part.open_end is not None:
+        part.counts["open-range"] = Count(int(part.open_end.sum()), f"a row of {table} without an end")
     _own(part, frame, owners)
     return part
+
+
+def _names_or_sort(table: str, frame: pl.DataFrame, ids: pl.Series, names: Names) -> pl.Series:
+    """Names, and where the schema allows for none the sort of the row."""
+    said = pl.Series([_SAID.get(table, "overhead")], dtype=pl.Categorical).new_from_index(0, frame.height)
+    if "overheadType" in frame.columns:
+        words = frame["overheadType"].replace_strict(OVERHEAD_WORDS, default=None, return_dtype=pl.String)
+        said = words.cast(pl.Categorical).zip_with(words.is_not_null(), said)
+    named = ids.is_not_null()
+    full = said.clone()
+    if named.any():
+        at = named.arg_true()
+        full = full.cast(pl.String).scatter(at, names.categorical(ids.gather(at), what=table).cast(pl.String))
+        full = full.cast(pl.Categorical)
+    return full
 
 
 def _own(part: Part, frame: pl.DataFrame, owners: Owners) -> None:
@@ -102,9 +143,15 @@ def _own(part: Part, frame: pl.DataFrame, owners: Owners) -> None:
     part.columns["process"] = owners.processes_of(process_part(frame["globalTid"]))
 
 
-def drop_repeated_overhead(parts: dict[str, Part]) -> None:
-    """Drop profiler overhead that a second table repeats."""
-    one, two = parts.get(t.CUPTI_OVERHEAD), parts.get(t.PROFILER_OVERHEAD)
+def drop_repeated(parts: dict[str, Part]) -> None:
+    """Drop what a second table repeats: overhead of the profiler, and calls of MPI that are ranges of NVTX too."""
+    _drop_repeated(parts, t.CUPTI_OVERHEAD, t.PROFILER_OVERHEAD, "repeated-overhead", "overhead that is in two tables")
+    for table in t.MPI:
+        _drop_repeated(parts, t.NVTX, table, "repeated-range", f"a row of {table} that is a range too")
+
+
+def _drop_repeated(parts: dict[str, Part], kept: str, dropped: str, kind: str, example: str) -> None:
+    one, two = parts.get(kept), parts.get(dropped)
     if one is None or two is None or not one.height or not two.height:
         return
     key = ["start_ns", "dur_ns", "thread", "name"]
@@ -115,4 +162,4 @@ def drop_repeated_overhead(parts: dict[str, Part]) -> None:
         mask = np.ones(two.height, np.bool_)
         mask[again] = False
         two.keep(mask)
-        two.counts["repeated-overhead"] = Count(len(again), "overhead that is in two tables")
+        two.counts[kind] = Count(len(again), example)

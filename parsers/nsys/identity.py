@@ -116,7 +116,7 @@ class Owners:
         """``processes``, ``threads`` and ``devices`` as :mod:`traceview.schema` has them."""
         listed = tables.read("PROCESSES", ("globalPid", "pid"), ("name",))
         facts = {pid: (number, name) for pid, number, name in listed.iter_rows() if pid in self._processes}
-        ranks = _ranks(thread_names)
+        ranks = {**_ranks(thread_names), **_mpi_ranks(tables)}
         processes = [
             {
                 "process": key,
@@ -156,6 +156,14 @@ def _ranks(thread_names: dict[int, str]) -> dict[int, int]:
     """Process to its MPI rank, where the MPI trace named its main thread so."""
     found = {tid & ~0xFFFFFF: match[1] for tid, name in thread_names.items() if (match := _MPI_RANK.match(name))}
     return {pid: int(rank) for pid, rank in found.items()}
+
+
+def _mpi_ranks(tables: Tables) -> dict[int, int]:
+    """Process to its MPI rank, from the table of ranks, where it names one."""
+    found: dict[int, set[int]] = {}
+    for tid, rank in tables.read("MPI_RANKS", ("globalTid", "rank")).drop_nulls().iter_rows():
+        found.setdefault(tid & ~0xFFFFFF, set()).add(rank)
+    return {pid: next(iter(ranks)) for pid, ranks in found.items() if len(ranks) == 1}
 
 
 def _keyed(packed: pl.Series, key_of: Any) -> pl.Series:
@@ -246,6 +254,20 @@ def _small(value: int | None) -> int | None:
     return value if value is not None and 0 <= value < 2**31 else None
 
 
+def _gpus_before_2021(tables: Tables) -> pl.DataFrame:
+    """The GPUs of an export of 2020 or early 2021, under the names of today.
+
+    The table was ``TARGET_INFO_CUDA_GPU``, with the names of ``CUpti_ActivityDevice``, and its number is that of CUDA.
+    Source: scripts that ask it (Extra-P's Nsight reader, NVIDIA's reports of early 2021), read 2026-11.
+    """
+    own = {"computeCapabilityMajor": "computeMajor", "computeCapabilityMinor": "computeMinor",
+           "globalMemorySize": "totalMemory", "numMultiprocessors": "smCount"}  # fmt: skip
+    have = tables.columns("TARGET_INFO_CUDA_GPU")
+    number = "deviceId" if "deviceId" in have else "id"
+    listed = tables.read("TARGET_INFO_CUDA_GPU", (number, *own), ("name",)).rename({number: "id", **own})
+    return listed.with_columns(cuDevice="id")
+
+
 def read_gpus(tables: Tables, users: set[tuple[int, int]]) -> Gpus:
     """The GPUs of an export.
 
@@ -255,6 +277,8 @@ def read_gpus(tables: Tables, users: set[tuple[int, int]]) -> Gpus:
     """
     facts = ("id", "cuDevice", "computeMajor", "computeMinor", "totalMemory", "smCount")
     listed = tables.read("TARGET_INFO_GPU", facts, ("name",))
+    if not listed.height:
+        listed = _gpus_before_2021(tables)
     by_id = {row["id"]: row for row in listed.iter_rows(named=True) if row["id"] is not None}
     mapped = tables.read("TARGET_INFO_CUDA_DEVICE", ("pid", "cudaId", "gpuId"))
     # Packed ids hold the lower 24 bits of a process id.

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 _COLUMNS: Final = {**device_work.COLUMNS, **host_calls.COLUMNS, t.NVTX: nvtx.INTS}
 _TEXTS: Final = {t.NVTX: nvtx.TEXTS}
-_NAME_IDS: Final = ("demangledName", "nameId", "textId")
 
 _COLUMN_DEFAULTS: Final = ("process", "thread", "device", "stream", "correlation", "bytes", "inputs")
 
@@ -55,7 +54,9 @@ def _read(tables: Tables, reopen: Callable[[], Tables], path: Path, *, run: int,
     about = read_about(tables)
     frames = _frames(tables, progress)
     available = {table: set(tables.columns(table)) for table in frames}
-    names = Names(tables, [frame[name] for frame in frames.values() for name in _NAME_IDS if name in frame.columns])
+    names = Names(tables, [frame[name] for frame in frames.values() for name in t.NAME_IDS if name in frame.columns])
+    if t.KERNEL in frames:
+        frames[t.KERNEL] = device_work.with_known_names(frames[t.KERNEL], tables, names)
     owners = Owners(read_gpus(tables, device_work.device_of_kernel_pairs(frames)))
     domains = nvtx.domains(frames[t.NVTX], names) if t.NVTX in frames else {}
     parts, inputs, thread_names = _parts(frames, names, owners, tables)
@@ -88,11 +89,7 @@ def _frames(tables: Tables, progress: Progress | None) -> dict[str, pl.DataFrame
     frames: dict[str, pl.DataFrame] = {}
 
     def read(table: str) -> pl.DataFrame:
-        columns = _COLUMNS[table]
-        if table == t.KERNEL and "demangledName" not in tables.columns(table):
-            columns = tuple("shortName" if name == "demangledName" else name for name in columns)
-            return tables.read(table, columns).rename({"shortName": "demangledName"})
-        return tables.read(table, columns, _TEXTS.get(table, ()))
+        return tables.read(table, _COLUMNS[table], _TEXTS.get(table, ()))
 
     with ThreadPoolExecutor(2) as pool:  # the Arrow driver lets go of the interpreter, so two tables read at once
         for table, frame in zip(rows, pool.map(read, rows), strict=True):
@@ -133,7 +130,7 @@ def _parts(
             part = host_calls.ranges(table, frame, names, owners)
         parts[table] = part
         del frame
-    host_calls.drop_repeated_overhead(parts)
+    host_calls.drop_repeated(parts)
     return parts, inputs, thread_names
 
 
@@ -186,7 +183,7 @@ def _notes(
         text = f"{number:,} device rows without an end count as instants: busy time is a lower bound."
         notes.append(Note("duration-missing", text, Trust.LIMITED))
     if "open-range" in counts:
-        text = f"{counts['open-range'].n:,} NVTX ranges were open when the recording ended; they last until its end."
+        text = f"{counts['open-range'].n:,} ranges were open when the recording ended; they last until its end."
         notes.append(Note("open-ranges", text))
     if "unknown-value" in counts:
         seen = counts["unknown-value"]

@@ -34,14 +34,27 @@ class Names:
     """
 
     def __init__(self, tables: Tables, used: Iterable[pl.Series]) -> None:
+        self._texts: dict[int, str] = {}
+        self.missing: dict[str, Count] = {}
         distinct = [column.drop_nulls().unique() for column in used]
-        wanted = pl.concat(distinct).unique() if distinct else pl.Series(dtype=pl.Int64)
+        self.add(tables, pl.concat(distinct) if distinct else pl.Series(dtype=pl.Int64))
+
+    def add(self, tables: Tables, ids: pl.Series) -> None:
+        """Keep more strings.
+
+        Args:
+            tables: The export.
+            ids: The ids of strings; null for none.
+        """
+        wanted = ids.drop_nulls().unique()
         strings = tables.read(STRINGS, ("id",), ("value",))
         strings = strings.filter(pl.col("id").is_in(wanted.implode())).unique("id", keep="first", maintain_order=True)
-        self._texts: dict[int, str] = {
-            key: text if text is not None else "" for key, text in strings.select("id", "value").iter_rows()
-        }
-        self.missing: dict[str, Count] = {}
+        self._texts |= {key: text if text is not None else "" for key, text in strings.select("id", "value").iter_rows()}
+
+    def unknown(self, ids: pl.Series) -> pl.Series:
+        """Which rows have no string, or an empty one."""
+        distinct, position = distinct_of(ids)
+        return pl.Series(np.array([not self._texts.get(key) for key in distinct] + [True], np.bool_)[position])
 
     def text(self, key: int | None) -> str | None:
         """One string, ``None`` if it is not in the export."""

@@ -49,6 +49,10 @@ _PLAIN_OPERATOR: Final = r"^(?:aten|prim|prims|c10d)::\w+(?:\.\w+)?$"
 UNNAMED: Final = "unnamed range"
 """Name of a range without a text, or whose text is not in the export."""
 
+_COMPILER: Final = r"^(?:TSL:)?Xla(?:Compile\w*|Pass(?:Pipeline)?|Emit\w+|Optimize\w+|MemoryScheduler|BufferAssignment|CreateGpuExecutable|AutotunerCompilation):#"
+"""Ranges that XLA sets while it compiles (``XlaCompile:#module=jit_f,program_id=2#``), in its domain ``TSL``. Names in
+public exports of JAX programs; openxla/xla ``gpu_compiler.cc``, read 2026-11."""
+
 _LONGEST_SIZES: Final = 4096
 
 
@@ -68,9 +72,14 @@ def events(frame: pl.DataFrame, names: Names, owners: Owners) -> NvtxEvents:
     thread_names = _thread_names(frame, texts)
     frame = frame.with_columns(name=texts).with_row_index("row")
     event_type = frame["eventType"]
+    counts: dict[str, Count] = {}
+    if frame.height and event_type.null_count() == frame.height:
+        # An export that somebody rewrote without the column: rows with a name and an end are ranges all the same.
+        event_type = pl.select(pl.when(frame["end"].is_not_null()).then(RANGES[0])).to_series()
+        counts["range-type-missing"] = Count(int(event_type.is_not_null().sum()), "NVTX row without eventType")
+        frame = frame.with_columns(eventType=event_type)
     is_mark = (event_type == MARK).fill_null(value=False)
     wanted = is_mark | event_type.is_in([*RANGES]).fill_null(value=False)
-    counts: dict[str, Count] = {}
     other = frame.filter(~wanted & ~event_type.is_in([*NO_EVENT]).fill_null(value=False))
     if other.height:
         counts["lost-nvtx-type"] = Count(other.height, f"eventType {other['eventType'][0]}")
@@ -141,6 +150,7 @@ def _operators(part: Part, texts: pl.Series) -> pl.DataFrame:
             op=pl.when("emitted")
             .then(pl.col("text").str.contains(r", seq = \d+|, sizes = \[") | pl.col("plain").str.contains(_OPERATOR))
             .otherwise(pl.col("plain").str.contains(_PLAIN_OPERATOR)),
+            compiler=pl.col("text").str.contains(_COMPILER),
             dims=pl.when("emitted").then(pl.col("text").str.extract(r", sizes = (\[.*?\])(?:, input_op_ids = .*)?$")),
         )
         .with_columns(dims=pl.col("dims").str.replace_all(" ", "", literal=True))
@@ -158,6 +168,7 @@ def _operators(part: Part, texts: pl.Series) -> pl.DataFrame:
     part.columns["name"] = told["plain"].cast(pl.Categorical).gather(at)
     is_op = told["op"].gather(at).to_numpy() & (part.kind == NUMBER["annotation"])
     part.kind[is_op] = NUMBER["op"]
+    part.kind[told["compiler"].gather(at).to_numpy() & (part.kind == NUMBER["annotation"])] = NUMBER["compile"]
     if len(signatures):
         keys = told["dims"].replace_strict(key_of, default=None, return_dtype=pl.UInt32)
         part.columns["inputs"] = keys.gather(at)

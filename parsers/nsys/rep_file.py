@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from traceview.errors import UnreadableTraceError
-from traceview.parsers.nsys.about import KEPT_KEYS, NOT_IMPORTED, understood
+from traceview.parsers.nsys.about import KEPT_KEYS, is_unread, understood
 from traceview.parsers.nsys.identity import program_name
 from traceview.parsers.nsys.sniffing import is_export
 from traceview.parsers.nsys.tables import EVENT_TABLES, NAME_IDS, NVTX, STRINGS, quoted
@@ -37,19 +37,22 @@ _KEYED: Final = ("META_DATA_EXPORT", "EXPORT_META_DATA", "META_DATA_CAPTURE", "T
 """Tables of names and values; only rows of :data:`KEPT_KEYS` are kept."""
 
 KEPT_TEXTS: Final[dict[str, tuple[str, ...]]] = {
-    **dict.fromkeys((*EVENT_TABLES, *NOT_IMPORTED), ()),
+    **dict.fromkeys(EVENT_TABLES, ()),
     **dict.fromkeys(_KEYED, ("name", "value")),
     NVTX: ("text",),
     STRINGS: ("value",),
     "TARGET_INFO_GPU": ("name",),
+    "TARGET_INFO_CUDA_GPU": ("name",),
     "TARGET_INFO_CUDA_DEVICE": (),
+    "MPI_RANKS": (),
     "TARGET_INFO_SESSION_START_TIME": (),
     "ANALYSIS_DETAILS": (),
     "PROCESSES": ("name",),
     "ThreadNames": (),
     "DIAGNOSTIC_EVENT": ("text",),
 }
-"""Tables that are kept of an export of our own, each with the columns whose texts are kept."""
+"""Tables that are kept of an export of our own, each with the columns whose texts are kept; of events that are only
+counted none are."""
 
 
 def is_report(path: Path) -> bool:
@@ -112,7 +115,8 @@ def _is_current(export: Path, report: Path) -> bool:
 
 def _cache_path(path: Path) -> Path:
     status = path.stat()
-    identity = f"{path.resolve()}\0{status.st_size}\0{status.st_mtime_ns}"
+    # What an older version kept of a report may lack tables that this one reads.
+    identity = f"{path.resolve()}\0{status.st_size}\0{status.st_mtime_ns}\0{sorted(KEPT_TEXTS.items())}"
     root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return root / "traceview" / "nsys" / f"{hashlib.sha256(identity.encode()).hexdigest()[:32]}.sqlite"
 
@@ -174,17 +178,23 @@ def _scrub(export: Path) -> None:
         with connection:
             for name, sql, sort in listed.fetchall():
                 plain = _VERSION_SUFFIX.sub("", name)
-                if sort == "table" and plain in KEPT_TEXTS and not sql.upper().startswith("CREATE VIRTUAL"):
+                stored = sort == "table" and not sql.upper().startswith("CREATE VIRTUAL")
+                if stored and _is_kept(connection, plain, name):
                     tables.append((plain, name))
                 elif not name.startswith("sqlite_"):
                     connection.execute(f"DROP {sort} IF EXISTS {quoted(name)}")
             for plain, name in tables:
-                _blank_texts(connection, name, KEPT_TEXTS[plain])
+                _blank_texts(connection, name, KEPT_TEXTS.get(plain, ()))
             _scrub_rows(connection, tables)
         connection.execute("VACUUM")
     finally:
         connection.close()
     export.chmod(0o600)
+
+
+def _is_kept(connection: sqlite3.Connection, plain: str, name: str) -> bool:
+    """Tables that are read, and without their texts those of events that are only counted."""
+    return plain in KEPT_TEXTS or is_unread(plain, _columns(connection, name))
 
 
 def _columns(connection: sqlite3.Connection, table: str) -> list[str]:

@@ -31,15 +31,20 @@ NVTX: Final = "NVTX_EVENTS"
 OSRT: Final = "OSRT_API"
 CUBLAS: Final = "CUBLAS_EVENTS"
 CUDNN: Final = "CUDNN_EVENTS"
+JIT: Final = "CUPTI_ACTIVITY_KIND_JIT"
+HOST_CALLBACK: Final = "CUDA_HOST_CALLBACK"
+MPI: Final = ("MPI_P2P_EVENTS", "MPI_COLLECTIVES_EVENTS", "MPI_START_WAIT_EVENTS", "MPI_OTHER_EVENTS")
+UCP: Final = ("UCP_SUBMIT_EVENTS", "UCP_PROGRESS_EVENTS", "UCP_EVENTS")
+GRAPH_NODES: Final = "CUDA_GRAPH_NODE_EVENTS"
 STRINGS: Final = "StringIds"
 
 EVENT_TABLES: Final = (
     KERNEL, MEMCPY, MEMSET, GRAPH_TRACE, SYNCHRONIZATION, CUDA_EVENT, RUNTIME, CUPTI_OVERHEAD, PROFILER_OVERHEAD, NVTX,
-    OSRT, CUBLAS, CUDNN,
+    OSRT, CUBLAS, CUDNN, JIT, HOST_CALLBACK, *MPI, *UCP, GRAPH_NODES,
 )  # fmt: skip
 """The tables whose rows become events. Waits come after the work, which says what devices a process used."""
 
-NAME_IDS: Final = ("demangledName", "shortName", "nameId", "textId")
+NAME_IDS: Final = ("demangledName", "shortName", "mangledName", "nameId", "textId")
 """Columns of events and threads that hold ids of :data:`STRINGS`."""
 
 WORK_TABLES: Final = (KERNEL, MEMCPY, MEMSET, GRAPH_TRACE)

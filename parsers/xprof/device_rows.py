@@ -69,6 +69,26 @@ def fill(rows: PlaneRows, device: int, source: SourceFile) -> dict[str, int]:
     return counts
 
 
+_SPARSE_CORE_LANE: Final = 1 << 16
+"""Lanes of sparse cores have numbers of their own on the device of the core."""
+
+
+def fill_beside(rows: PlaneRows, device: int, source: SourceFile) -> dict[str, int]:
+    """Give the rows of a sparse core their meaning: work beside that of a core, like its copies in flight.
+
+    Args:
+        rows: The rows.
+        device: Key of the device of the core.
+        source: The file, for texts.
+    """
+    fill(rows, device, source)
+    rows.kind[:] = KIND["other"]
+    stream = rows.column("stream")
+    stream[stream != NULL] += _SPARSE_CORE_LANE * (1 + (rows.place.sparse_core or 0))
+    work = sum(at.stop - at.start for at in _lines(rows, Lane.OPS))
+    return {"sparse-core-row": work}
+
+
 def _lines(rows: PlaneRows, *lanes: Lane) -> list[slice]:
     return [slice(one.first, one.stop) for one in rows.plane.lines if lane_of(rows.place, one) in lanes]
 

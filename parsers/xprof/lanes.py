@@ -102,6 +102,7 @@ _TPU_LANES: Final = {
 }  # fmt: skip
 
 
+_COUNTERS: Final = re.compile(r"^counters_[0-9]+$")
 _WORK_LINE: Final = re.compile(r"^Stream #[0-9]")
 """Also where the number is no number of a stream: what ran on it is work."""
 
@@ -109,7 +110,8 @@ _WORK_LINE: Final = re.compile(r"^Stream #[0-9]")
 def lane_of(place: Place, line: Line) -> Lane:
     """What a line of a device plane holds."""
     if place.owner is Owner.TPU:
-        return _TPU_LANES.get(line.name, Lane.OTHER)
+        # Hardware counters also come as ``counters_0``, seen in profiles of v5p and v6e pods.
+        return Lane.COUNTERS if _COUNTERS.match(line.name) else _TPU_LANES.get(line.name, Lane.OTHER)
     if _WORK_LINE.match(line.name):
         return Lane.WORK
     if line.name == "_counters_":

@@ -14,7 +14,7 @@ from traceview.timeline import Count, ImportReport, Note, Timeline, Trust
 
 from . import about, device_rows, host_rows, launch_keys
 from .details import NONE, StatDetails
-from .lanes import METADATA_PLANE, Owner, odd_device, place_of
+from .lanes import METADATA_PLANE, Lane, Owner, lane_of, odd_device, place_of, thread_of
 from .op_keys import find_origins
 from .programs import Programs
 from .rows import KIND, NULL, has, rows_of
@@ -73,9 +73,13 @@ def to_timeline(
             parts.append(rows_of(plane, place, row_count))
             row_count += len(plane)
     counts = {kind: Count(n, example) for kind, (n, example) in space.losses.counts.items()}
-    device_list, tally = _fill(parts, threads, run=run, source=source)
+    beside = _beside_a_core(parts)
+    device_list, tally = _fill(parts, beside, threads, run=run, source=source)
     hosts = [rows for rows in parts if rows.place.owner is Owner.HOST]
-    tally |= launch_keys.link(hosts, [rows for rows in parts if rows.place.owner in (Owner.TPU, Owner.GPU)])
+    launched = [
+        rows for at, rows in enumerate(parts) if rows.place.owner in (Owner.TPU, Owner.GPU) and at not in beside
+    ]
+    tally |= launch_keys.link(hosts, launched)
     counts.update({kind: Count(n) for kind, n in tally.items() if n})
     impossible = _drop_impossible(parts, counts)
     lost = about.loss_notes(counts, *_device_rows_lost(parts, impossible, space.losses))
@@ -105,16 +109,40 @@ def to_timeline(
     )
 
 
+def _beside_a_core(parts: list[PlaneRows]) -> dict[int, int]:
+    """Places of the planes of sparse cores to that of the plane of the core that they work for.
+
+    They run what the core hands to them (lookups, collectives), and the core waits for it where it must. As devices of
+    their own they would stand idle most of the time, which says nothing; XProf too counts the core alone.
+    """
+    cores = {
+        rows.place.ordinal: at
+        for at, rows in enumerate(parts)
+        if rows.place.owner is Owner.TPU
+        and rows.place.sparse_core is None
+        and any(line.stop > line.first and lane_of(rows.place, line) is Lane.OPS for line in rows.plane.lines)
+    }
+    return {
+        at: cores[rows.place.ordinal]
+        for at, rows in enumerate(parts)
+        if rows.place.sparse_core is not None and rows.place.ordinal in cores and len(rows)
+    }
+
+
 def _fill(
-    parts: list[PlaneRows], threads: _Threads, *, run: int, source: SourceFile
+    parts: list[PlaneRows], beside: dict[int, int], threads: _Threads, *, run: int, source: SourceFile
 ) -> tuple[list[dict[str, Any]], dict[str, int]]:
     """Meaning of every row; the devices, and counts of what was left out."""
     device_list: list[dict[str, Any]] = []
     tally: dict[str, int] = {}
-    for rows in parts:
-        if rows.place.owner in (Owner.GPU, Owner.TPU):
+    key_of: dict[int, int] = {}
+    for at, rows in enumerate(parts):
+        if rows.place.owner in (Owner.GPU, Owner.TPU) and at not in beside:
+            key_of[at] = len(device_list)
             device_list.append(about.device_row(rows.plane, rows.place, key=len(device_list), run=run))
             _add(tally, device_rows.fill(rows, len(device_list) - 1, source))
+    for at, core in beside.items():
+        _add(tally, device_rows.fill_beside(parts[at], key_of[core], source))
     accelerated = any(rows.place.owner in (Owner.GPU, Owner.TPU) and len(rows) for rows in parts)
     first_cpu = len(device_list)
     used: set[int] = set()
@@ -125,8 +153,6 @@ def _fill(
             used.update(np.unique(rows.device[rows.device != NO_KEY]).tolist())
         elif rows.place.owner is Owner.OTHER:
             for line in rows.plane.lines:
-                from .lanes import thread_of
-
                 rows.thread[line.first : line.stop] = threads.key(*thread_of(rows.plane, line))
             _add(tally, {"unknown-plane-row": len(rows)})
     device_list += [

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from mmap import ACCESS_READ, mmap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from traceview.errors import UnreadableTraceError
 from traceview.memory import release_free
@@ -70,8 +71,15 @@ def _read_xspace(
     return timeline
 
 
+_JSON: Final = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\{\s*(?:[\"}]|$)|\[\s*(?:[{\]]|$))")
+
+
 def _is_json(start: bytes) -> bool:
-    return start.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"[")
+    """Whether it begins like a JSON object or list.
+
+    An XSpace begins with a line feed and the length of its first plane, which can be that of a brace.
+    """
+    return _JSON.match(start) is not None
 
 
 def _unpacked(path: Path) -> tuple[bytes | None, bool]:

@@ -9,13 +9,21 @@ from __future__ import annotations
 import re
 from typing import Final
 
-CONTROL: Final = frozenset({"while", "conditional", "call"})
-"""Opcodes that run other ops of the same line: they span work and are none."""
+CONTROL: Final = frozenset({"while", "conditional", "call", "megacore fusion"})
+"""Opcodes and categories that run other ops of the same line: they span work and are none. openxla/xla
+``xla_op_utils.h`` (``MayHaveInnerOps``), read 2026-11."""
+
+FROM_HOST: Final = frozenset(
+    {"infeed", "outfeed", "host send", "host send-done", "host recv", "host recv-done", "infeed-done", "outfeed-done"}
+)
+"""Categories and opcodes of ops in which the device waits for the host; XProf calls them off duty
+(``xla_op_utils.h``, ``IsOffDutyOp``)."""
 
 _NUMBER: Final = re.compile(r"(\.\d+|\.remat\d*|\.clone)+$")
 _WAIT: Final = re.compile(r"-done$")
 _COLLECTIVE: Final = re.compile(
-    r"^(all-reduce|all-gather|reduce-scatter|all-to-all|ragged-all-to-all|collective-permute|collective-broadcast)\b"
+    r"^(all-reduce|all-gather|reduce-scatter|all-to-all|ragged-all-to-all|collective-permute|collective-broadcast"
+    r"|async-collective-start)\b|^(send|recv)$"
 )
 _COLLECTIVE_FUSION: Final = re.compile(
     r"^(all[-_]reduce|all[-_]gather|reduce[-_]scatter|all[-_]to[-_]all)[-_ ]?(\w*[-_ ])?fusion$"
@@ -35,6 +43,8 @@ def kind_of(name: str, category: str | None) -> str:
         category: HLO category, if it is recorded.
     """
     opcode = opcode_of(name)
+    if (category or opcode) in FROM_HOST:
+        return "async_wait"
     for word in (category, opcode):
         if not word:
             continue

@@ -445,7 +445,7 @@ def test_names_that_are_not_in_the_export(tmp_path):
     export = Export()
     rank = export.process(1)
     rank.launch("k")
-    export.tables["CUPTI_ACTIVITY_KIND_KERNEL"][0]["demangledName"] = 987_654_321
+    export.tables["CUPTI_ACTIVITY_KIND_KERNEL"][0] |= {"demangledName": 987_654_321, "shortName": 987_654_322}
     timeline = loaded(export, tmp_path)
     assert names(timeline, "kernel") == ["unnamed kernel"]
     assert timeline.report.counts["lost-name"].n == 1

@@ -1,16 +1,16 @@
 """An XLA device waited between two runs of its programs.
 
 What it finds
-    Time between the runs of compiled modules, and time in operations that wait for the host (infeed, host send and
-    receive), that make up 10 % or more of the device's recorded span.
+    Time between the runs of compiled modules, and time in operations that wait for the host (infeed, outfeed, host send
+    and receive), that make up 10 % or more of the device's recorded span.
 
 Why it costs
     A TPU or GPU under XLA runs one program after the other. Between them it waits for the host: for input, for Python,
     for a transfer.
 
 Evidence it needs
-    Module runs of the device (``XLA Modules`` in XProf). Host transfers are told by their category; infeed also by its
-    name.
+    Module runs of the device (``XLA Modules`` in XProf). Host transfers are told by their category; infeed and outfeed also by
+    their name.
 
 When it is wrong
     A server without requests waits by nature. The first gap may be the compilation of the next program (TV301).
@@ -34,8 +34,8 @@ from traceview import intervals
 from traceview.findings import Confidence, CostOf, Finding, Severity
 from traceview.quantities import percent
 from traceview.rules.device_work import union_ns
-from traceview.rules.hlo import CATEGORY_KEYS, with_detail
 from traceview.rules.kernel_evidence import milliseconds, plural, shortened, together
+from traceview.xla import waits_for_host
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,10 +48,6 @@ SEVERITY: Final = Severity.WARNING
 
 SHARE_OF_SPAN: Final = 0.10
 """The threshold at which XProf itself calls a program input bound."""
-
-_INFEED: Final = r"^%?infeed"
-_FROM_HOST: Final = ("infeed", "host send", "host send-done", "host recv", "host recv-done")
-"""Categories of operations that wait for the host. Sends and receives between devices have others."""
 
 
 def _for_the_host(count: int, ns: int) -> Iterator[str]:
@@ -69,8 +65,10 @@ def check(facts: Facts) -> Iterator[Finding]:
         gap_ns += intervals.total(*intervals.gaps(starts, ends))
         span_ns += intervals.span(starts, ends)
         runs += rows.height
-    ops = with_detail(facts.timeline, facts.work.filter(pl.col("kind") == "xla_op"), CATEGORY_KEYS, "category")
-    waiting = ops.filter(pl.col("category").is_in(_FROM_HOST) | pl.col("name").str.contains(_INFEED))
+    ops = facts.timeline.events.filter(
+        pl.col("kind").is_in(["xla_op", "async_wait"]) & pl.col("device").is_not_null()
+    ).select("id", "name", "device", "start_ns", "dur_ns")
+    waiting = waits_for_host(facts.timeline, ops)
     waiting_ns = union_ns(waiting)
     cost_ns = gap_ns + waiting_ns
     if not span_ns or cost_ns < SHARE_OF_SPAN * span_ns:

@@ -12,7 +12,7 @@ Evidence it needs
     Operations of the device by name (``XLA Ops`` in XProf), with start and end.
 
 When it is wrong
-    The copies may be the work itself, as where weights do not fit beside the activations and are streamed. A server
+    Waits for the host (infeed, host send and receive) are not meant: TV403 has them. The copies may be the work itself, as where weights do not fit beside the activations and are streamed. A server
     without requests can also wait inside a program.
 
 Fix
@@ -35,7 +35,7 @@ from traceview.findings import Confidence, CostOf, Finding, Severity
 from traceview.quantities import percent
 from traceview.rules.device_work import union_ns
 from traceview.rules.kernel_evidence import milliseconds, plural, shortened, together
-from traceview.xla import without_number
+from traceview.xla import waits_for_host, without_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,6 +60,12 @@ def check(facts: Facts) -> Iterator[Finding]:
     if not cost_ns or cost_ns < SHARE_OF_SPAN * span_ns:
         return
     waits = facts.timeline.events.filter((pl.col("kind") == "async_wait") & pl.col("device").is_not_null())
+    of_host = waits_for_host(facts.timeline, waits)
+    # What the host is waited for is TV403's.
+    cost_ns = max(cost_ns - union_ns(of_host), 0)
+    if not cost_ns or cost_ns < SHARE_OF_SPAN * span_ns:
+        return
+    waits = waits.join(of_host.select("id"), on="id", how="anti")
     waits = waits.select("id", "device", "start_ns", "dur_ns", name=without_number(pl.col("name").cast(pl.String)))
     by_name = sorted(
         ((union_ns(rows), rows) for rows in waits.partition_by("name")), key=lambda one: (-one[0], one[1]["name"][0])
