@@ -140,15 +140,13 @@ def test_steps_that_did_not_run_are_said(asked, outcome, notes):
     assert [note["text"] for note in capture._notes(options, outcome)] == notes
 
 
-@pytest.mark.parametrize(("text", "said"), [("0", None), ("7", None), ("-1", "'-1' is not a whole number from 0")])
-def test_no_warm_up_may_be_asked_for(capsys, script, text, said):
+def test_no_warm_up_may_be_asked_for(capsys):
     # Nothing runs: there is no such file.
-    try:
-        assert main(["capture", "torch", "--steps", "1", f"--warmup={text}", "--", "none.py"]) == 2
-    except SystemExit as end:
-        assert end.code == 2
-    err = capsys.readouterr().err
-    assert (said or "none.py: there is no such file.") in err
+    assert main(["capture", "torch", "--steps", "1", "--warmup=0", "--", "none.py"]) == 2
+    assert "none.py: there is no such file." in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["capture", "torch", "--steps", "1", "--warmup=-1", "--", "none.py"])
+    assert "'-1' is not a whole number from 0" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
