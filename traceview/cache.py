@@ -16,27 +16,24 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
 from traceview import timeline_file
 from traceview.cache_memory import ContentMemory, removed
+from traceview.cache_place import LIMIT_BYTES, OFF_VARIABLE, user_folder, user_limit
 from traceview.content import Hashing, Stamp, load_key
 from traceview.errors import UnreadableTraceError, UsageError
 from traceview.formats import DependentFormat, FinishedFormat
 from traceview.timeline_facts import UnfitFileError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from traceview.sources import Found
     from traceview.timeline import Timeline
 
-FOLDER_VARIABLE: Final = "TRACEVIEW_CACHE_DIR"
-OFF_VARIABLE: Final = "TRACEVIEW_NO_CACHE"
-LIMIT_VARIABLE: Final = "TRACEVIEW_CACHE_LIMIT_MB"
-
-LIMIT_BYTES: Final = 2 << 30
 WORTH_SECONDS: Final = 0.3
 """A load that took less is not kept: writing an entry takes about a third of the time of reading the trace."""
 LEAST_BYTES: Final = 256 << 10
@@ -89,30 +86,6 @@ class Entry:
     used_unix_s: float
 
 
-def user_folder() -> Path:
-    """Where the cache of this user is: ``TRACEVIEW_CACHE_DIR``, else the place for caches of this system.
-
-    Raises:
-        UsageError: this user has no home folder, and the variable names no other place.
-    """
-    if given := os.environ.get(FOLDER_VARIABLE):
-        return Path(given)
-    import platformdirs
-
-    try:
-        folder = platformdirs.user_cache_path("traceview", appauthor=False) / "timelines"
-    except RuntimeError:  # Older releases give `~/.cache` back as it is.
-        folder = Path()
-    if not folder.is_absolute():
-        raise UsageError(
-            "no-home",
-            where="cache",
-            why="this user has no home folder, so nothing can be cached.",
-            next_step=f"{FOLDER_VARIABLE} names another place, {OFF_VARIABLE}=1 turns the cache off.",
-        )
-    return folder
-
-
 def user_cache(remark: Remark | None = None) -> Cache | None:
     """The cache of this user, ``None`` if ``TRACEVIEW_NO_CACHE`` turns it off, or if there is no place for it.
 
@@ -135,23 +108,6 @@ def user_cache(remark: Remark | None = None) -> Cache | None:
 
 def _logged(text: str) -> None:
     logging.getLogger("traceview.cache").warning(text)
-
-
-def user_limit() -> int:
-    """How large the cache of this user may become, bytes.
-
-    Raises:
-        UsageError: ``TRACEVIEW_CACHE_LIMIT_MB`` is no number.
-    """
-    text = os.environ.get(LIMIT_VARIABLE, "")
-    if not text:
-        return LIMIT_BYTES
-    if not text.isdecimal() or len(text) > 12:
-        raise UsageError(
-            "bad-limit", where=LIMIT_VARIABLE, why=f"{text!r} is not a whole number of megabytes.",
-            next_step="Give one such as 500.",
-        )  # fmt: skip
-    return int(text) * 1_000_000
 
 
 class Cache:

@@ -22,7 +22,8 @@ import traceview.cache_memory
 from authored_timeline import op, timeline
 from same_timeline import assert_same_timeline, sample_inputs
 from traceview import load, timeline_file
-from traceview.cache import Cache, user_cache, user_folder
+from traceview.cache import Cache, user_cache
+from traceview.cache_place import user_folder
 from traceview.errors import StrictModeError, TraceviewError, UnreadableTraceError, UsageError
 
 SAMPLE = next(path for path in sample_inputs() if path.name.startswith("flash-requested-math"))

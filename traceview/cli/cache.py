@@ -32,7 +32,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Answer:
     """Look, or clear."""
-    from traceview.cache import Cache, user_folder, user_limit
+    from traceview.cache import Cache
+    from traceview.cache_place import user_folder, user_limit
 
     cache = Cache(user_folder(), limit_bytes=user_limit())
     entries = _entries(cache) if options.action == "list" else None
