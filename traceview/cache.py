@@ -7,7 +7,7 @@ what is in it: nobody can see a part of one, and a damaged one is made anew.
 
 from __future__ import annotations
 
-import hashlib
+import errno
 import json
 import logging
 import os
@@ -16,26 +16,24 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
 from traceview import timeline_file
+from traceview.cache_memory import ContentMemory, removed
+from traceview.cache_place import LIMIT_BYTES, OFF_VARIABLE, user_folder, user_limit
 from traceview.content import Hashing, Stamp, load_key
 from traceview.errors import UnreadableTraceError, UsageError
 from traceview.formats import DependentFormat, FinishedFormat
 from traceview.timeline_facts import UnfitFileError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from traceview.sources import Found
     from traceview.timeline import Timeline
 
-FOLDER_VARIABLE: Final = "TRACEVIEW_CACHE_DIR"
-OFF_VARIABLE: Final = "TRACEVIEW_NO_CACHE"
-LIMIT_VARIABLE: Final = "TRACEVIEW_CACHE_LIMIT_MB"
-
-LIMIT_BYTES: Final = 2 << 30
 WORTH_SECONDS: Final = 0.3
 """A load that took less is not kept: writing an entry takes about a third of the time of reading the trace."""
 LEAST_BYTES: Final = 256 << 10
@@ -52,14 +50,11 @@ ASKED_FOR: Final = frozenset({
 """Details that answers ask for; they are always kept. Of the others as many as cost little beside the load: in some
 formats all of them take longer than the load. What is not kept is made from the trace when somebody asks for it."""
 
-_DETAIL_SHARE: Final = 0.15
+DETAIL_SHARE: Final = 0.15
 """Share of the time of the load that may go into details that no answer asks for."""
 
-_SETTLED_NS: Final = 2 * 10**9
-"""A file that was written a moment ago can be written again without a change of its times: they move in steps."""
 _ABANDONED_S: Final = 3600.0
 """What a killed process left unfinished is removed after this long."""
-_MOST_MEMOS: Final = 4096
 _SUFFIX: Final = ".parquet"
 _UNFINISHED: Final = "traceview-new-"
 
@@ -91,44 +86,28 @@ class Entry:
     used_unix_s: float
 
 
-def user_folder() -> Path:
-    """Where the cache of this user is: ``TRACEVIEW_CACHE_DIR``, else the place for caches of this system."""
-    if given := os.environ.get(FOLDER_VARIABLE):
-        return Path(given)
-    import platformdirs
-
-    return platformdirs.user_cache_path("traceview", appauthor=False) / "timelines"
-
-
 def user_cache(remark: Remark | None = None) -> Cache | None:
-    """The cache of this user, ``None`` if ``TRACEVIEW_NO_CACHE`` turns it off.
+    """The cache of this user, ``None`` if ``TRACEVIEW_NO_CACHE`` turns it off, or if there is no place for it.
 
     Args:
-        remark: Told about damaged entries; a logged warning if not given.
+        remark: Told what is wrong with the cache; a logged warning if not given.
 
     Raises:
         UsageError: ``TRACEVIEW_CACHE_LIMIT_MB`` is no number.
     """
     if os.environ.get(OFF_VARIABLE, "") not in ("", "0"):
         return None
-    return Cache(user_folder(), limit_bytes=user_limit(), remark=remark)
+    limit_bytes = user_limit()
+    try:
+        folder = user_folder()
+    except UsageError as error:
+        (remark or _logged)(f"{error.why.removesuffix('.')} ({error.next_step.removesuffix('.')})")
+        return None
+    return Cache(folder, limit_bytes=limit_bytes, remark=remark)
 
 
-def user_limit() -> int:
-    """How large the cache of this user may become, bytes.
-
-    Raises:
-        UsageError: ``TRACEVIEW_CACHE_LIMIT_MB`` is no number.
-    """
-    text = os.environ.get(LIMIT_VARIABLE, "")
-    if not text:
-        return LIMIT_BYTES
-    if not text.isdecimal() or len(text) > 12:
-        raise UsageError(
-            "bad-limit", where=LIMIT_VARIABLE, why=f"{text!r} is not a whole number of megabytes.",
-            next_step="Give one such as 500.",
-        )  # fmt: skip
-    return int(text) * 1_000_000
+def _logged(text: str) -> None:
+    logging.getLogger("traceview.cache").warning(text)
 
 
 class Cache:
@@ -139,6 +118,7 @@ class Cache:
         limit_bytes: The entries that were not used for longest go when all together are larger.
         worth_seconds: Loads that took less are not kept.
         least_bytes: Traces smaller than this are passed over.
+        detail_share: Share of the time of a load that may go into details that no answer asks for.
         remark: Told in one sentence about a damaged entry, or a cache that cannot be written.
     """
 
@@ -149,13 +129,16 @@ class Cache:
         limit_bytes: int = LIMIT_BYTES,
         worth_seconds: float = WORTH_SECONDS,
         least_bytes: int = LEAST_BYTES,
+        detail_share: float = DETAIL_SHARE,
         remark: Remark | None = None,
     ) -> None:
         self.folder = folder
         self.limit_bytes = limit_bytes
         self.worth_seconds = worth_seconds
         self.least_bytes = least_bytes
-        self._remark = remark or logging.getLogger("traceview.cache").warning
+        self.detail_share = detail_share
+        self._remark = remark or _logged
+        self._memory = ContentMemory(folder / "seen")
 
     def through(self, found: Found, read: Callable[[], Timeline]) -> Timeline:
         """The timeline of these traces: from the cache, or read and then kept if that took long.
@@ -168,10 +151,10 @@ class Cache:
             return read()
         before = [Stamp.of(source) for source in found.traces]
         total = sum(stamp.bytes for stamp in before)
-        memo = [self._recall(stamp) for stamp in before]
+        memo = [self._memory.recall(stamp) for stamp in before]
         if any(known is None for known in memo) and any(size == total for size, *_ in self._names()):
             # Another name or another time of the same content, perhaps.
-            memo = [known or self._digest(stamp) for known, stamp in zip(memo, before, strict=True)]
+            memo = [known or self._memory.look(stamp) for known, stamp in zip(memo, before, strict=True)]
         key = load_key(found, [known for known in memo if known is not None]) if None not in memo else None
         if key is not None and (timeline := self._open(key, found, before, read)) is not None:
             return timeline
@@ -189,13 +172,17 @@ class Cache:
             known_digests = [digest for digest in digests if digest is not None]
             self._keep(load_key(found, known_digests), timeline, found, total, seconds)
             for stamp, digest in zip(before, known_digests, strict=True):
-                self._memorise(stamp, digest)
+                self._memory.keep(stamp, digest)
         return timeline
 
     def entries(self) -> list[Entry]:
-        """What is cached, last used first. Files that are no entries are passed over."""
+        """What is cached, last used first. Files that are no entries are passed over.
+
+        Raises:
+            OSError: the folder cannot be listed.
+        """
         found = []
-        for source_bytes, _, _, path in self._names():
+        for source_bytes, _, _, path in self._listed():
             try:
                 head = json.loads(timeline_file.read_metadata(path)[timeline_file.MARK])
                 about, status = head["cache"], path.stat()
@@ -216,14 +203,17 @@ class Cache:
         Raises:
             OSError: something cannot be removed.
         """
-        removed = freed = 0
-        for _, _, _, path in self._names():
-            size = path.stat().st_size
-            path.unlink()
-            removed, freed = removed + 1, freed + size
-        shutil.rmtree(self._memos, ignore_errors=True)
+        count = freed = 0
+        for _, _, _, path in self._listed():
+            try:
+                size = path.stat().st_size
+                path.unlink()
+            except FileNotFoundError:
+                continue  # Another process was quicker.
+            count, freed = count + 1, freed + size
+        self._memory.forget()
         self._sweep(abandoned_s=0.0)
-        return removed, freed
+        return count, freed
 
     # What a load is.
 
@@ -240,15 +230,24 @@ class Cache:
     # Entries.
 
     def _names(self) -> Iterator[tuple[int, str, str, Path]]:
-        """Size of the traces, key, checksum and path of every entry."""
+        """Size of the traces, key, checksum and path of every entry; none if the folder cannot be listed."""
+        try:
+            yield from self._listed()
+        except OSError:
+            return  # Whoever wants to write there says why it cannot be.
+
+    def _listed(self) -> list[tuple[int, str, str, Path]]:
+        """The same for those who must know: no folder holds nothing, any other failure is one."""
         try:
             names = os.listdir(self.folder)
-        except OSError:
-            return
+        except FileNotFoundError:
+            return []
+        found = []
         for name in names:
             parts = name.removesuffix(_SUFFIX).split("-")
             if name.endswith(_SUFFIX) and len(parts) == 3 and parts[0].isdecimal():
-                yield int(parts[0]), parts[1], parts[2], self.folder / name
+                found.append((int(parts[0]), parts[1], parts[2], self.folder / name))
+        return found
 
     def _open(self, key: str, found: Found, stamps: list[Stamp], read: Callable[[], Timeline]) -> Timeline | None:
         def rest() -> Mapping[str, pl.DataFrame]:
@@ -276,7 +275,7 @@ class Cache:
             except (OSError, ValueError, KeyError, IndexError, pl.exceptions.PolarsError) as error:
                 reason = getattr(error, "strerror", None) or str(error)
                 self._remark(f"a cached trace was damaged and is made anew ({reason})")
-                _remove(path)
+                removed(path)
                 continue
             return timeline
         return None
@@ -297,7 +296,7 @@ class Cache:
             new = self.folder / f"{_UNFINISHED}{secrets.token_hex(8)}"
             new.mkdir(mode=0o700)
             written = new / "entry"
-            wanted = _Wanted(seconds * _DETAIL_SHARE)
+            wanted = _Wanted(seconds * self.detail_share)
             timeline_file.write(timeline, written, compression="uncompressed", facts={"cache": about}, wanted=wanted)
             if written.stat().st_size <= self.limit_bytes:
                 os.replace(written, self.folder / f"{total}-{key}-{_checksum(written)}{_SUFFIX}")
@@ -310,8 +309,10 @@ class Cache:
         self._evict()
 
     def _make_folder(self) -> None:
+        if self.folder.exists() and not self.folder.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(self.folder))
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._memos.mkdir(exist_ok=True, mode=0o700)
+        self._memory.make_folder()
 
     def _evict(self) -> None:
         """Make room: the entries that were not used for longest go."""
@@ -326,7 +327,7 @@ class Cache:
         for _, size, path in sorted(ages):
             if left <= self.limit_bytes:
                 break
-            if _remove(path):
+            if removed(path):
                 left -= size
         self._sweep(abandoned_s=_ABANDONED_S)
 
@@ -334,49 +335,12 @@ class Cache:
         """Remove what killed processes left, and the memos of files that nobody asked for in a long time."""
         now = time.time()
         try:
-            unfinished = [path for path in self.folder.iterdir() if path.name.startswith(_UNFINISHED)]
-            memos = sorted(self._memos.iterdir(), key=lambda path: path.stat().st_mtime) if self._memos.is_dir() else []
-            for path in unfinished:
-                if now - path.stat().st_mtime >= abandoned_s:
+            for path in self.folder.iterdir():
+                if path.name.startswith(_UNFINISHED) and now - path.stat().st_mtime >= abandoned_s:
                     shutil.rmtree(path, ignore_errors=True)
         except OSError:
-            return
-        for path in memos[: max(0, len(memos) - _MOST_MEMOS)]:
-            _remove(path)
-
-    # Which content a file had when it was last looked at.
-
-    @property
-    def _memos(self) -> Path:
-        return self.folder / "seen"
-
-    def _memo(self, stamp: Stamp) -> Path:
-        # The path itself is not stored: it names people and machines.
-        return self._memos / hashlib.sha256(os.fsencode(stamp.path)).hexdigest()[:32]
-
-    def _recall(self, stamp: Stamp) -> str | None:
-        try:
-            files, digest = json.loads(self._memo(stamp).read_bytes())
-        except (OSError, ValueError):
-            return None
-        return digest if files == stamp.as_json() and isinstance(digest, str) else None
-
-    def _digest(self, stamp: Stamp) -> str | None:
-        digest = Hashing([stamp]).result()[0]
-        if digest is not None:
-            self._memorise(stamp, digest)
-        return digest
-
-    def _memorise(self, stamp: Stamp, digest: str) -> None:
-        if time.time_ns() - stamp.newest_ns < _SETTLED_NS:
-            return
-        place = self._memo(stamp)
-        new = place.with_name(f"{place.name}.{secrets.token_hex(6)}")
-        try:
-            new.write_text(json.dumps([stamp.as_json(), digest]))
-            os.replace(new, place)
-        except OSError:
-            _remove(new)
+            return  # Another process sweeps.
+        self._memory.thin()
 
 
 class _Wanted:
@@ -405,11 +369,3 @@ def _checksum(path: Path) -> str:
         while block := file.read(1 << 20):
             value = isal_zlib.crc32(block, value)
     return f"{value:08x}"
-
-
-def _remove(path: Path) -> bool:
-    try:
-        path.unlink()
-    except OSError:
-        return False  # In use (Windows), or gone already.
-    return True

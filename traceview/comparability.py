@@ -6,27 +6,18 @@ is looked at and named with what follows from it. What is not recorded is said, 
 
 from __future__ import annotations
 
-import json
-from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
-
-import polars as pl
 
 from traceview.quantities import percent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from traceview.dispatch import DispatchTable
+    from traceview.compared_setting import Setting, Work
     from traceview.report_parts import TraceInfo
-    from traceview.steps import StepTable
-    from traceview.timeline import Timeline
-
-SHAPED_FAMILIES: Final = ("attention", "gemm", "conv", "norm")
-"""Work whose shapes tell what the program computes; those of element-wise work and optimizers follow from them."""
 
 SAME_WORK: Final = 0.8
 """So many of the shapes of one trace are found in the other where both do the same work."""
@@ -36,9 +27,6 @@ NO_COMMON: Final = 0.05
 """Traces without shapes whose kernels have less than this of their time in common may be anything."""
 SAME_CALLS: Final = 1.25
 """Calls of the same shapes per step may differ by as much, e.g. where a projection was merged."""
-
-_FLAGS: Final = {"record_shapes": "shapes", "with_stack": "Python stacks", "profile_memory": "memory",
-                 "with_modules": "modules", "with_flops": "FLOP"}  # fmt: skip
 
 
 class Comparable(StrEnum):
@@ -79,90 +67,6 @@ class Condition:
     after: str | None
     effect: Effect
     consequence: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """What a program computes in a step, as far as that is recorded.
-
-    Attributes:
-        shapes: Calls per step by family and shapes of their tensors.
-        names: Device time by name of kernel, ns.
-        stages: Names of stages.
-        tokens: Median requests, prompt tokens and decoded tokens of a step of a serving engine, where recorded.
-    """
-
-    shapes: Mapping[str, float] = field(default_factory=dict)
-    names: Mapping[str, int] = field(default_factory=dict)
-    stages: frozenset[str] = frozenset()
-    tokens: Mapping[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """Under what a trace was recorded, as far as it is recorded.
-
-    Attributes:
-        trace: Which trace.
-        work: What a step computes.
-        steps: What marks the steps, and how many steady ones there are.
-        warmup: Whether warm-up could be told.
-        versions: Versions of libraries and drivers.
-        flags: What the profiler was asked to record besides, and what is seen of it.
-    """
-
-    trace: TraceInfo
-    work: Work
-    steps: tuple[str, int]
-    warmup: bool
-    versions: Mapping[str, str]
-    flags: frozenset[str]
-
-
-def setting(
-    timeline: Timeline,
-    trace: TraceInfo,
-    steps: StepTable,
-    table: DispatchTable,
-    names: Mapping[str, int],
-    stages: frozenset[str],
-) -> Setting:
-    """Under what a trace was recorded.
-
-    Args:
-        timeline: With launches linked.
-        trace: Which it is.
-        steps: Its steps.
-        table: Its dispatches.
-        names: Device time by name of kernel, ns.
-        stages: Names of its stages.
-    """
-    versions: dict[str, str] = {}
-    flags: set[str] = set()
-    for run in timeline.runs:
-        for key, value in run.metadata.items():
-            if key.endswith("_version") and key != "schema_version":
-                versions[key.removesuffix("_version").replace("_", " ")] = str(value)
-        flags |= {word for key, word in _FLAGS.items() if run.metadata.get(key)}
-    kinds = set(timeline.events["kind"].unique().cast(pl.String))
-    # What is seen was recorded, whatever the header says of it.
-    flags |= {"Python stacks"} if "python" in kinds else set()
-    flags |= {"shapes"} if timeline.inputs.height else set()
-    marked = max(steps.steps.height, 1)
-    calls = _shapes(table, marked)
-    tokens = {
-        name: float(median)
-        for name in ("requests", "prefill_tokens", "decode_tokens")
-        if (median := steps.steady[name].median()) is not None and isinstance(median, (int, float))
-    }
-    return Setting(
-        trace=trace,
-        work=Work(calls, names, stages, tokens),
-        steps=(steps.source.value, steps.steady.height),
-        warmup=steps.steps["warmup"].null_count() < steps.steps.height,
-        versions=versions,
-        flags=frozenset(flags),
-    )
 
 
 def conditions(before: Setting, after: Setting) -> tuple[Condition, ...]:
@@ -240,28 +144,6 @@ def _count(before: TraceInfo, after: TraceInfo) -> Condition | None:
             "number of devices", str(first), str(second), Effect.LIMITS, "each device may have another part of the work"
         )
     return Condition("number of devices", str(first), str(second), Effect.HOLDS)
-
-
-def _shapes(table: DispatchTable, steps: int) -> dict[str, float]:
-    """Calls per step by what they compute; implementations, dtypes and scalar arguments make no difference."""
-    counted: Counter[str] = Counter()
-    for row in table.dispatches:
-        dims = row.inputs.get("dims") if row.inputs and row.family in SHAPED_FAMILIES else None
-        if not dims:
-            continue
-        tensors = [shape for shape in _tensors(dims) if len(shape) > 1]
-        if tensors:
-            counted[f"{row.family} {sorted(tensors)}"] += row.count
-    return {key: count / steps for key, count in counted.items()}
-
-
-def _tensors(dims: str) -> list[list[int]]:
-    try:
-        read = json.loads(dims)
-    except ValueError:
-        return []
-    shapes = read if isinstance(read, list) else []
-    return [one for one in shapes if isinstance(one, list) and all(isinstance(number, int) for number in one)]
 
 
 def _work(before: Work, after: Work) -> Condition:

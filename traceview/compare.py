@@ -14,7 +14,8 @@ import numpy as np
 import polars as pl
 
 from traceview import gaps, intervals
-from traceview.comparability import Comparable, Condition, Setting, conditions, overall, setting
+from traceview.comparability import Comparable, Condition, conditions, overall
+from traceview.compared_setting import Setting, setting
 from traceview.dispatch import dispatch_table
 from traceview.dispatch_change import DispatchChange, dispatch_changes, ran
 from traceview.idle_split import IdleSplit

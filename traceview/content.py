@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import hashlib
 import json
 import os
@@ -108,7 +110,7 @@ class Hashing:
             for name, size, *_ in stamp.files:
                 if size < 0:  # A pipe would never end.
                     return None
-                whole.update(f"{len(name)}:{name}:{size}:".encode())
+                whole.update(f"{len(name)}:{name}:{size}:".encode("utf-8", "surrogateescape"))
                 with open(stamp.path_of(name), "rb") as file:
                     while block := file.read(1 << 20):
                         if self._stopped:
@@ -141,25 +143,43 @@ def load_key(found: Found, digests: list[str]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
+@functools.cache
 def _own_code() -> list[tuple[str, int, int]]:
+    """Asked once: what counts is the code that this process runs, not what is written over it meanwhile."""
     here = Path(__file__).parent
     return [*_files(here), *_files(here / "knowledge")]
 
 
 def _code_of(known: Format) -> list[tuple[str, int, int]]:
     """The files of a parser: its version, whoever wrote it and however it is installed."""
-    module = sys.modules.get(type(known).__module__)
-    path = getattr(module, "__file__", None)
+    return _code_of_module(type(known).__module__)
+
+
+@functools.cache
+def _code_of_module(name: str) -> list[tuple[str, int, int]]:
+    path = getattr(sys.modules.get(name), "__file__", None)
     if path is None:
         return []
     if os.path.basename(path) == "__init__.py":
         return _files(Path(path).parent)
-    status = os.stat(path)
+    try:
+        status = os.stat(path)
+    except OSError:  # In a zip archive.
+        return [(path, 0, 0)]
     return [(os.path.basename(path), status.st_size, status.st_mtime_ns)]
 
 
 def _files(folder: Path) -> list[tuple[str, int, int]]:
     """The files of a folder of code, by name, size and time."""
-    with os.scandir(folder) as entries:
-        found = [(entry.name, entry.stat()) for entry in entries if entry.is_file()]
-    return sorted((name, status.st_size, status.st_mtime_ns) for name, status in found)
+    found = []
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                # An editor's unfinished file may be gone again.
+                with contextlib.suppress(FileNotFoundError):
+                    if entry.is_file():
+                        status = entry.stat()
+                        found.append((entry.name, status.st_size, status.st_mtime_ns))
+    except OSError:  # In a zip archive.
+        return [(str(folder), 0, 0)]
+    return sorted(found)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from traceview.errors import UnreadableTraceError
+from traceview.sqlite_header import MAGIC, missing_size
 from traceview.wire import looks_like_perfetto, looks_like_xplane, was_stored_as_text
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ def _pickle_with(*marks: bytes) -> Callable[[Probe], bool]:
 
 def _sqlite_tables(probe: Probe) -> frozenset[str]:
     """Table names of an SQLite file; empty if it is none or is damaged."""
-    if not probe.head.startswith(b"SQLite format 3\x00"):
+    if not probe.head.startswith(MAGIC):
         return frozenset()
     import sqlite3
     from urllib.parse import quote
@@ -165,17 +166,6 @@ def _is_nsys(tables: frozenset[str]) -> bool:
     )
 
 
-def _is_cut_database(probe: Probe) -> bool:
-    """Whether the header promises more pages than the file has. SQLite file format, section 1.3."""
-    head = probe.head
-    if not head.startswith(b"SQLite format 3\x00") or len(head) < 100:
-        return False
-    page = int.from_bytes(head[16:18], "big")
-    pages = int.from_bytes(head[28:32], "big")
-    # The number of pages is only valid if it was written with the same change counter.
-    return pages * (65536 if page == 1 else page) > probe.size and head[24:28] == head[92:96]
-
-
 def _is_tar(probe: Probe) -> bool:
     return probe.text[257:262] == b"ustar"
 
@@ -194,8 +184,9 @@ def _is_text(probe: Probe) -> bool:
 
 
 _RECORD: Final = (
-    "To get a trace that can be read, record with torch.profiler.profile(...) and save it with "
-    'prof.export_chrome_trace("trace.json.gz").'
+    'traceview reads traces of the PyTorch profiler (prof.export_chrome_trace("trace.json.gz")), of Nsight Systems '
+    "(nsys profile; nsys export --type sqlite) and of XProf (jax.profiler.trace: *.xplane.pb). To record one: "
+    "traceview capture --help."
 )
 _NSYS_TABLES: Final = re.compile(r"(TARGET_INFO_SYSTEM_ENV|META_DATA_CAPTURE|META_DATA_EXPORT|EXPORT_META_DATA)$")
 _NSYS_EVENTS: Final = re.compile(r"CUPTI_ACTIVITY_KIND_\w+$|NVTX_EVENTS$|OSRT_API$")
@@ -232,7 +223,7 @@ KINDS: Final = (
     Foreign(
         "sqlite-cut",
         "an SQLite database that ends before its own end (an unfinished or interrupted export or copy)",
-        _is_cut_database,
+        lambda probe: missing_size(probe.head, probe.size) is not None,
         "If it should be an Nsight Systems export, export it again: nsys export --type sqlite FILE.",
     ),
     Foreign(
@@ -244,13 +235,13 @@ KINDS: Final = (
     Foreign(
         "sqlite-packed",
         "an SQLite database packed with gzip",
-        lambda probe: bool(probe.compression) and probe.text.startswith(b"SQLite format 3\x00"),
+        lambda probe: bool(probe.compression) and probe.text.startswith(MAGIC),
         "Unpack it first (gunzip): a database is read here and there, not from front to back.",
     ),
     Foreign(
         "sqlite",
         "an SQLite database without profiler tables, or a damaged one",
-        _starts(b"SQLite format 3\x00"),
+        _starts(MAGIC),
         "If it should be an Nsight Systems export, export it again: nsys export --type sqlite FILE.",
     ),
     Foreign(

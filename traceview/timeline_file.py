@@ -11,8 +11,6 @@ import json
 import os
 import shutil
 import tempfile
-import threading
-import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,12 +23,15 @@ from traceview import schema
 from traceview.building import NO_KEY, key_series
 from traceview.odd_paths import is_utf8, readable
 from traceview.timeline import Timeline
+from traceview.timeline_details import DETAIL, FileDetails, SharedFile
 from traceview.timeline_facts import UnfitFileError, read_report, read_runs, written_report, written_run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
+
+    from traceview.timeline_details import Layout
 
 MARK: Final = "traceview.timeline"
 """Metadata key that makes a Parquet file a timeline."""
@@ -40,8 +41,6 @@ TABLES: Final = {
     "processes": schema.PROCESSES, "threads": schema.THREADS, "devices": schema.DEVICES, "inputs": schema.INPUTS,
 }  # fmt: skip
 """The small frames, each a JSON object of columns under ``traceview.<name>``."""
-DETAIL: Final = "detail."
-"""How the name of a column begins that holds a detail."""
 MAGIC: Final = b"PAR1"
 
 _ROWS: Final = 1 << 16
@@ -222,7 +221,7 @@ def read(
     metadata = _metadata(path)
     if MARK not in metadata:
         raise UnfitFileError("it is Parquet, but no timeline written by traceview")
-    file = _SharedFile(path)
+    file = SharedFile(path)
     try:
         head = json.loads(metadata[MARK])
         _require_version(head)
@@ -233,7 +232,7 @@ def read(
         tables = {name: _table(metadata, name, frame) for name, frame in TABLES.items()}
         timeline = Timeline(
             events=events,
-            details=_FileDetails(file, details, rest),
+            details=FileDetails(file, details, rest),
             runs=read_runs(head.get("runs"), paths or [path]),
             report=read_report(head.get("report")),
             **tables,
@@ -290,12 +289,12 @@ def _require_version(head: Any) -> None:
             raise UnfitFileError(f"its {name} is {head.get(name)!r:.40}, and this version of traceview reads {known}")
 
 
-def _layout(head: dict[str, Any], size: int) -> tuple[int, dict[str, _Layout | None]]:
+def _layout(head: dict[str, Any], size: int) -> tuple[int, dict[str, Layout | None]]:
     rows = head.get("rows")
     # Times do not repeat, so that no honest file is smaller; a few bytes could else stand for gigabytes.
     if not isinstance(rows, int) or not 0 <= rows <= min(NO_KEY, 1_000_000 + size * _LEAST_BYTES_A_ROW):
         raise UnfitFileError("its number of events cannot be")
-    details: dict[str, _Layout | None] = {}
+    details: dict[str, Layout | None] = {}
     for key, *layout in head["details"]:
         if not isinstance(key, str) or len(layout) not in (0, 2):
             raise UnfitFileError("its list of details is damaged")
@@ -303,7 +302,7 @@ def _layout(head: dict[str, Any], size: int) -> tuple[int, dict[str, _Layout | N
     return rows, details
 
 
-def _events(file: _SharedFile, rows: int, *, checked: bool) -> pl.DataFrame:
+def _events(file: SharedFile, rows: int, *, checked: bool) -> pl.DataFrame:
     names = list(schema.EVENTS.dtypes)
     events = file.columns(names if checked else names[1:])
     if events.height != rows:
@@ -349,69 +348,3 @@ def _require_sound(timeline: Timeline) -> None:
             raise UnfitFileError(f"table {table!r} speaks of a run that is not there")
     if not timeline.threads["process"].is_in(timeline.processes["process"].implode()).all():
         raise UnfitFileError("table 'threads' speaks of a process that is not there")
-
-
-_Layout = tuple[bool, bool]
-"""Of a detail: whether its values are text, and whether an event may have several."""
-
-
-class _SharedFile:
-    """An open file that several readers use, so that it can be read even after somebody replaced or deleted it."""
-
-    def __init__(self, path: Path) -> None:
-        self._descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
-        self._lock = threading.Lock()
-        weakref.finalize(self, os.close, self._descriptor)
-
-    @contextmanager
-    def opened(self) -> Iterator[BinaryIO]:
-        # A copy of a descriptor shares its position, hence the lock.
-        with self._lock, os.fdopen(os.dup(self._descriptor), "rb") as file:
-            file.seek(0)
-            yield file
-
-    def columns(self, names: list[str]) -> pl.DataFrame:
-        with self.opened() as file:
-            return pl.read_parquet(file, columns=names)
-
-
-class _FileDetails(Mapping[str, pl.DataFrame]):
-    """Details by name; each is read when it is asked for."""
-
-    def __init__(
-        self,
-        file: _SharedFile,
-        layout: dict[str, _Layout | None],
-        rest: Callable[[], Mapping[str, pl.DataFrame]] | None,
-    ) -> None:
-        self._file, self._layout, self._make_rest = file, layout, rest
-        self._rest: Mapping[str, pl.DataFrame] | None = None
-        self._ready: dict[str, pl.DataFrame] = {}
-
-    def __getitem__(self, key: str) -> pl.DataFrame:
-        if key not in self._ready:
-            self._ready[key] = self.read(key)
-        return self._ready[key]
-
-    def read(self, key: str) -> pl.DataFrame:
-        """The same without keeping it."""
-        layout = self._layout[key]
-        if layout is None:
-            if self._rest is None:
-                assert self._make_rest is not None
-                self._rest = self._make_rest()
-            return self._rest[key]
-        text, several = layout
-        dtype = pl.Categorical if text else pl.Int64
-        column = self._file.columns([DETAIL + key]).to_series()
-        if column.dtype != (pl.List(dtype) if several else dtype):
-            raise UnfitFileError(f"detail {key!r} is {column.dtype}")
-        ids = column.is_not_null().arg_true().cast(pl.UInt32)
-        frame = pl.DataFrame({"id": ids, "value": column.drop_nulls()})
-        return frame.explode("value") if several else frame
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._layout)
-
-    def __len__(self) -> int:
-        return len(self._layout)

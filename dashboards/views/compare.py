@@ -10,7 +10,7 @@ from traceview.comparability import Comparable, Effect
 from traceview.dashboards.views.overview import Figure
 from traceview.dashboards.views.table import Show, Table, in_ms
 from traceview.quantities import signed_percent
-from traceview.render.compare_text import condition_sentence
+from traceview.render.compare_tables import condition_sentence
 from traceview.render.names import UNATTRIBUTED, stage_name
 from traceview.render.units import counted, duration
 from traceview.step_change import Verdict

@@ -16,6 +16,7 @@ import polars as pl
 from traceview.errors import UnreadableTraceError
 from traceview.parsers.nsys import adbc, salvage
 from traceview.parsers.nsys.tables import DATABASE_ERRORS, EVENT_TABLES, STRINGS, completed, empty, newest, quoted
+from traceview.sqlite_header import HEADER_BYTES, missing_size
 from traceview.timeline import Count
 
 if TYPE_CHECKING:
@@ -53,9 +54,9 @@ def uri_of(path: Path) -> str:
             next_step="Let it finish, or export again: nsys export --type sqlite --force-overwrite true FILE.",
         )
     with path.open("rb") as file:
-        head = file.read(100)
+        head = file.read(HEADER_BYTES)
     # Write-ahead mode cannot be opened without creating files; without a log there is nothing in them to miss.
-    immutable = len(head) == 100 and head[18] == _WAL_VERSION
+    immutable = len(head) == HEADER_BYTES and head[18] == _WAL_VERSION
     return f"file:{target}?mode=ro" + ("&immutable=1" if immutable else "")
 
 
@@ -167,7 +168,7 @@ class Database:
                 why="another program holds the database locked.",
                 next_step="Wait until the export has finished, or copy the file and give the copy.",
             )
-        cut = promised_size(self.path)
+        cut = _promised_size(self.path)
         if cut:
             why = f"the database is cut off: its header promises {cut[0]:,} bytes, the file has {cut[1]:,}."
         else:
@@ -243,17 +244,12 @@ def _place_of_damage(table: str, frame: pl.DataFrame, texts: Sequence[str]) -> s
     return table
 
 
-def promised_size(path: Path) -> tuple[int, int] | None:
+def _promised_size(path: Path) -> tuple[int, int] | None:
     """Size that the header of a database states and size that the file has, if the file is shorter."""
     try:
         size = path.stat().st_size
         with path.open("rb") as file:
-            head = file.read(100)
+            promised = missing_size(file.read(HEADER_BYTES), size)
     except OSError:
         return None
-    if len(head) < 100 or not head.startswith(MAGIC):
-        return None
-    page = int.from_bytes(head[16:18], "big")
-    promised = int.from_bytes(head[28:32], "big") * (65536 if page == 1 else page)
-    # The stated number of pages only holds if the change counter is the one it was written with.
-    return (promised, size) if promised > size and head[24:28] == head[92:96] else None
+    return None if promised is None else (promised, size)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shlex
 import shutil
 import sqlite3
 import subprocess
@@ -92,7 +93,10 @@ def exported(path: Path, progress: Callable[[float], None] | None) -> Path:
     program = shutil.which("nsys")
     if program is None:
         raise _refusal(path, "and no nsys program is on PATH to export it")
-    cached.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    try:
+        cached.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise _refusal(path, f"and {cached.parent} cannot be made to keep an export in ({error.strerror})") from None
     # Exported under another name first, so that a broken export is never taken for a whole one.
     target = cached.with_suffix(".part.sqlite")
     try:
@@ -117,8 +121,12 @@ def _cache_path(path: Path) -> Path:
     status = path.stat()
     # What an older version kept of a report may lack tables that this one reads.
     identity = f"{path.resolve()}\0{status.st_size}\0{status.st_mtime_ns}\0{sorted(KEPT_TEXTS.items())}"
-    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return root / "traceview" / "nsys" / f"{hashlib.sha256(identity.encode()).hexdigest()[:32]}.sqlite"
+    try:
+        root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    except RuntimeError:
+        raise _refusal(path, "and without a home folder there is no place to keep an export of it in") from None
+    digest = hashlib.sha256(identity.encode("utf-8", "surrogateescape")).hexdigest()
+    return root / "traceview" / "nsys" / f"{digest[:32]}.sqlite"
 
 
 def _run(command: list[str], path: Path, progress: Callable[[float], None] | None) -> None:
@@ -150,17 +158,13 @@ def _refusal(path: Path, why: str) -> UnreadableTraceError:
     version = writer_version(path)
     written = f" of version {version}" if version else ""
     target = path.with_suffix(".sqlite")
-    command = " ".join(["nsys", *(_shell_quoted(word) for word in export_command(path, target))])
+    command = shlex.join(["nsys", *export_command(path, target)])
     return UnreadableTraceError(
         "nsys-report",
         where=str(path),
         why=f"this is a raw Nsight Systems report{written}, {why}.",
         next_step=f"Run: {command} and give {target.name}.",
     )
-
-
-def _shell_quoted(word: str) -> str:
-    return word if re.fullmatch(r"[\w@%+=:,./-]+", word) else "'" + word.replace("'", "'\"'\"'") + "'"
 
 
 def _scrub(export: Path) -> None:

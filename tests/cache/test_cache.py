@@ -18,10 +18,12 @@ from pathlib import Path
 import pytest
 
 import traceview.cache as module
+import traceview.cache_memory
 from authored_timeline import op, timeline
 from same_timeline import assert_same_timeline, sample_inputs
 from traceview import load, timeline_file
-from traceview.cache import Cache, user_cache, user_folder
+from traceview.cache import Cache, user_cache
+from traceview.cache_place import user_folder
 from traceview.errors import StrictModeError, TraceviewError, UnreadableTraceError, UsageError
 
 SAMPLE = next(path for path in sample_inputs() if path.name.startswith("flash-requested-math"))
@@ -34,8 +36,8 @@ def remarks():
 
 @pytest.fixture
 def cache(tmp_path, remarks):
-    """A cache that keeps everything."""
-    return Cache(tmp_path / "cache", worth_seconds=0, least_bytes=0, remark=remarks.append)
+    """A cache that keeps everything, however long it takes: no test depends on how busy the machine is."""
+    return Cache(tmp_path / "cache", worth_seconds=0, least_bytes=0, detail_share=1e9, remark=remarks.append)
 
 
 @pytest.fixture
@@ -56,7 +58,7 @@ def settled(path):
 @pytest.fixture(autouse=True)
 def _old_files_are_settled(monkeypatch):
     # No test can set the time of the last change of anything, which the cache looks at too.
-    monkeypatch.setattr(module, "_SETTLED_NS", 0)
+    monkeypatch.setattr(traceview.cache_memory, "SETTLED_NS", 0)
 
 
 @pytest.fixture
@@ -101,8 +103,8 @@ def test_real_traces_open_the_same(corpus, cache):
     assert len(cache.entries()) == count
 
 
-def test_details_that_are_not_kept_come_from_the_trace(trace, cache, parsed, monkeypatch):
-    monkeypatch.setattr(module, "_DETAIL_SHARE", 0)
+def test_details_that_are_not_kept_come_from_the_trace(trace, cache, parsed):
+    cache.detail_share = 0
     first = load(trace, cache=cache)
     again = load(trace, cache=cache)
     assert len(parsed) == 1
@@ -205,7 +207,7 @@ def test_the_same_content_at_another_place_or_time_is_known(trace, cache, parsed
 
 
 def test_what_was_written_a_moment_ago_is_looked_at_again(trace, cache, parsed, monkeypatch):
-    monkeypatch.setattr(module, "_SETTLED_NS", 10**12)
+    monkeypatch.setattr(traceview.cache_memory, "SETTLED_NS", 10**12)
     load(trace, cache=cache)
     assert list((cache.folder / "seen").iterdir()) == []
     load(trace, cache=cache)
@@ -306,7 +308,7 @@ elif moment == "half written":
     timeline_file._Column, timeline_file._ROWS = Column, 100
 elif moment == "after the rename":
     os.replace = lambda *args, real=os.replace: (real(*args), die())
-traceview.load(trace, cache=Cache(Path(folder), worth_seconds=0, least_bytes=0))
+traceview.load(trace, cache=Cache(Path(folder), worth_seconds=0, least_bytes=0, detail_share=1e9))
 """
 
 
@@ -355,6 +357,64 @@ def test_a_cache_that_cannot_be_written_costs_one_remark(trace, tmp_path, remark
     assert remarks == ["the trace could not be cached (Not a directory; traceview cache path says where)"]
 
 
+def _refusing(function):
+    def refuses(*_args, **_options):
+        raise PermissionError(13, "Permission denied")
+
+    return lambda monkeypatch: monkeypatch.setattr(os, function, refuses)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (lambda folder, _: folder.write_text(""), "Not a directory"),
+        (lambda folder, _: folder.symlink_to(folder), "File exists"),
+        (lambda folder, _: folder.symlink_to("/proc/none/x"), "File exists"),
+        (lambda folder, _: (folder.mkdir(), (folder / "seen").write_text("")), "File exists"),
+        (lambda _, monkeypatch: _refusing("mkdir")(monkeypatch), "Permission denied"),
+        (lambda _, monkeypatch: _refusing("listdir")(monkeypatch), None),
+        (lambda _, monkeypatch: _refusing("replace")(monkeypatch), "Permission denied"),
+    ],
+)
+def test_whatever_is_wrong_with_the_folder_the_load_works(spoil, reason, trace, cache, remarks, monkeypatch):
+    want = load(trace)
+    spoil(cache.folder, monkeypatch)
+    assert_same_timeline(want, load(trace, cache=cache))
+    assert remarks == ([f"the trace could not be cached ({reason}; traceview cache path says where)"] if reason else [])
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGXFSZ"), reason="limits of POSIX")
+def test_a_full_disk_costs_one_remark(trace, tmp_path):
+    # A limit on the size of files ends a write halfway, as a full disk does.
+    program = (
+        "import resource, sys\nfrom pathlib import Path\nimport traceview\nfrom traceview.cache import Cache\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))\n"
+        "cache = Cache(Path(sys.argv[2]), worth_seconds=0, least_bytes=0, remark=print)\n"
+        "assert traceview.load(sys.argv[1], cache=cache).events.height > 1000\n"
+        "print(cache.entries(), sorted(path.name for path in cache.folder.iterdir()))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, trace, tmp_path / "c"], check=False, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    remark, left = done.stdout.splitlines()
+    assert remark.startswith("the trace could not be cached (")
+    assert left == "[] ['seen']"
+
+
+def test_a_name_that_is_not_utf8_is_cached_too(cache, tmp_path, parsed):
+    trace = Path(os.fsdecode(os.fsencode(tmp_path) + b"/tr\xffce.json.gz"))
+    try:
+        trace.write_bytes(SAMPLE.read_bytes())
+    except OSError:
+        pytest.skip("this file system takes no such name")
+    trace.with_name(trace.name + ".traceview.json").write_text("{}")
+    first = load(trace, cache=cache)
+    assert_same_timeline(first, load(trace, cache=cache))
+    assert len(parsed) == 1
+
+
 def test_a_timeline_file_is_not_cached(cache, tmp_path):
     timeline_file.write(timeline(op("a", 0, 1)), tmp_path / "t.parquet")
     load(tmp_path / "t.parquet", cache=cache)
@@ -382,11 +442,38 @@ def test_the_environment_decides(monkeypatch, tmp_path):
     monkeypatch.setenv("TRACEVIEW_CACHE_LIMIT_MB", "-5")
     with pytest.raises(UsageError, match="not a whole number of megabytes"):
         user_cache()
+    monkeypatch.setenv("TRACEVIEW_CACHE_LIMIT_MB", "5")
     monkeypatch.delenv("TRACEVIEW_CACHE_DIR")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     assert user_folder().is_relative_to(tmp_path)
     assert not user_folder().exists()
+
+
+def test_without_a_home_nothing_is_cached_and_that_is_said(monkeypatch):
+    monkeypatch.setenv("TRACEVIEW_NO_CACHE", "0")
+    for name in ("TRACEVIEW_CACHE_DIR", "XDG_CACHE_HOME", "TRACEVIEW_CACHE_LIMIT_MB"):
+        monkeypatch.delenv(name, raising=False)
+    # As for a user number that the system does not know, in a container say.
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
+    remarks = []
+    assert user_cache(remarks.append) is None
+    (remark,) = remarks
+    assert remark == (
+        "this user has no home folder, so nothing can be cached (TRACEVIEW_CACHE_DIR names another place, "
+        "TRACEVIEW_NO_CACHE=1 turns the cache off)"
+    )
+    with pytest.raises(UsageError, match="no home folder"):
+        user_folder()
+
+
+def test_code_that_is_written_over_while_it_runs_is_still_the_old_code(trace, cache, parsed, monkeypatch):
+    from traceview import content
+
+    load(trace, cache=cache)
+    monkeypatch.setattr(content, "_files", lambda folder: [("loading.py", 1, 2)])
+    load(trace, cache=cache)
+    assert len(parsed) == 1
 
 
 def test_without_a_listener_a_remark_is_logged(trace, tmp_path, caplog):

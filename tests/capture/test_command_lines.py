@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import shlex
 import stat
@@ -9,7 +10,9 @@ import sys
 
 import pytest
 
+from traceview.capture.bootstrap import Outcome
 from traceview.capture.command_lines import nsys_command, python_program
+from traceview.cli import capture
 from traceview.cli.main import main
 from traceview.errors import UsageError
 
@@ -107,6 +110,43 @@ def test_nsys_is_run_and_the_exit_code_handed_on(capfd, tmp_path, monkeypatch, c
     )
     assert main(["capture", "nsys", "-o", "run", "--", "./app"]) == 2
     assert "run.nsys-rep: exists already." in capfd.readouterr().err
+
+
+def test_an_old_report_is_not_taken_for_a_new_one(capfd, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    fake = tmp_path / "nsys"
+    fake.write_text("#!/bin/sh\nexit 0\n")
+    fake.chmod(fake.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    (tmp_path / "run.nsys-rep").write_text("old")
+    assert main(["capture", "nsys", "-o", "run", "--force", "--", "./app"]) == 2
+    assert capfd.readouterr().err == (
+        "traceview: app ended with exit code 0: nsys wrote no report; what it printed says why.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("asked", "outcome", "notes"),
+    [
+        (3, Outcome(steps=3), []),
+        (None, Outcome(), []),
+        (3, Outcome(steps=2), ["only 2 of 3 steps were recorded: the program ended before the others."]),
+        (3, Outcome(), ["no step of an optimizer ran, so none of the 3 steps is marked: --steps counts those."]),
+        (3, Outcome(error="no trace"), ["no trace"]),
+    ],
+)
+def test_steps_that_did_not_run_are_said(asked, outcome, notes):
+    options = argparse.Namespace(profiler="torch", steps=asked)
+    assert [note["text"] for note in capture._notes(options, outcome)] == notes
+
+
+def test_no_warm_up_may_be_asked_for(capsys):
+    # Nothing runs: there is no such file.
+    assert main(["capture", "torch", "--steps", "1", "--warmup=0", "--", "none.py"]) == 2
+    assert "none.py: there is no such file." in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["capture", "torch", "--steps", "1", "--warmup=-1", "--", "none.py"])
+    assert "'-1' is not a whole number from 0" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -83,6 +83,8 @@ def test_the_steps_of_an_optimizer_and_the_exit_code(folder):
     assert done.returncode == 7
     answer = json.loads(done.stdout)
     assert (answer["program"], answer["exit_code"], answer["trace"]) == ("train.py", 7, "t.json.gz")
+    assert (answer["steps"], answer["notes"]) == (3, [])
+    assert answer["recorded_s"] > 0, "also when the last step ended it"
     assert answer["next"] == ["traceview report t.json.gz"]
     assert "argv ['exit', '--flag'] __main__ beside" in done.stderr
     timeline = load("t.json.gz")
@@ -91,6 +93,22 @@ def test_the_steps_of_an_optimizer_and_the_exit_code(folder):
     assert sorted(set(timeline.events["step"].drop_nulls())) == [1, 2, 3]
     assert "train" in set(assign_stages(timeline).ranges["stage"])
     assert "--flag" not in str(timeline.runs)
+
+
+def test_what_is_not_as_asked_for_is_said(folder):
+    live("torch")
+    (folder / "top.py").write_text("import torch\ntorch.backends.cuda.enable_flash_sdp(False)\n" + TORCH)
+    done = capture("torch", "-o", "t.json", "--steps", "9", "--", "top.py", "end")
+    assert done.returncode == 0
+    few, changed, wrote = said(done)
+    assert few == "traceview: note: only 5 of 9 steps were recorded: the program ended before the others."
+    assert changed == (
+        "traceview: note: sdpa.flash changed while it was recorded, so nobody knows which call saw which value. If the "
+        "program sets it at its top, a recording that starts after the set-up has one value (--delay, or --steps with "
+        "--warmup)."
+    )
+    assert "wrote t.json (" in wrote
+    assert load("t.json").runs[0].capture.changed == ("sdpa.flash",)
 
 
 def test_an_error_of_the_program_is_its_own_and_the_trace_is_there(folder):

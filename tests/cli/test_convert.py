@@ -168,6 +168,19 @@ def test_the_cache_on_the_command_line(trace, tmp_path, run, schema, monkeypatch
     assert run("cache", "clear").out == "removed 0 cached traces, 0 B.\n"
 
 
+@pytest.mark.parametrize("action", ["list", "clear"])
+def test_a_cache_folder_that_is_none_is_said(tmp_path, run, monkeypatch, action):
+    (tmp_path / "file").write_text("mine")
+    for given in (tmp_path / "file", tmp_path / "file" / "below"):
+        monkeypatch.setenv("TRACEVIEW_CACHE_DIR", str(given))
+        done = run("cache", action)
+        assert (done.code, done.out) == (2, "")
+        assert done.err.startswith(f"traceview: error: {given}: cannot be {action}ed: Not a dir")
+    assert (tmp_path / "file").read_text() == "mine"
+    monkeypatch.setenv("TRACEVIEW_CACHE_DIR", str(tmp_path / "none"))
+    assert run("cache", action).code == 0
+
+
 def test_a_limit_that_is_no_number(trace, run, monkeypatch):
     monkeypatch.setenv("TRACEVIEW_NO_CACHE", "")
     monkeypatch.setenv("TRACEVIEW_CACHE_LIMIT_MB", "much")

@@ -9,13 +9,25 @@ import pytest
 NAME = "compiled.cuda-authored.json"
 
 
-def test_beside_the_text(run, samples, tmp_path):
+def test_the_page_alone(run, samples, tmp_path):
     out = tmp_path / "out.html"
     done = run("report", samples / NAME, "--html", out)
-    assert done.code == 0
-    assert done.out == run("report", samples / NAME).out
+    size = out.stat().st_size / 1000
+    assert (done.code, done.err) == (0, "")
+    assert done.out == f"wrote {out}: the report as one page, {size:.2f} kB. Open it in a browser, or send it.\n"
     assert out.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
     assert run("report", samples / NAME, "--format", "html").out == out.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("form", ["text", "json", "markdown", "html"])
+def test_beside_what_format_asks_for(run, samples, tmp_path, form):
+    out = tmp_path / "out.html"
+    done = run("report", samples / NAME, "--html", out, "--format", form)
+    assert done.code == 0
+    assert done.out == run("report", samples / NAME, "--format", form).out
+    assert done.err.startswith(f"traceview: note: wrote {out}: the report as one page, ")
+    assert done.err.count("\n") == 1
+    assert out.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
 
 
 def test_a_file_that_exists_is_replaced_only_by_force(run, samples, tmp_path):

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from traceview.comparability import Comparable, Effect, Setting, Work, conditions, overall
+from traceview.comparability import Comparable, Effect, conditions, overall
+from traceview.compared_setting import Setting, Work
 from traceview.report_parts import Device, TraceInfo
 
 H100 = Device(0, 0, "NVIDIA H100 80GB HBM3", "nvidia", "9.0", None, used=True, architecture="sm90")

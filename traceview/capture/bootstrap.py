@@ -21,6 +21,8 @@ from traceview.capture.torch_recording import TorchRecording
 from traceview.errors import TraceviewError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     Recording = TorchRecording | JaxRecording
 
 TERMINATED: Final = 128 + signal.SIGTERM
@@ -74,11 +76,15 @@ class Outcome:
         exit_code: What the program ended with; ``None``: it did not run or did not end by itself.
         recorded_s: How long was recorded, s.
         error: Why there is no trace, one line; empty if there is one.
+        steps: Steps that were recorded; ``None``: none was marked.
+        changed: Settings of the framework that did not stay the same while it was recorded.
     """
 
     exit_code: int | None = None
     recorded_s: float = 0.0
     error: str = ""
+    steps: int | None = None
+    changed: list[str] = field(default_factory=list)
 
     def write(self, path: str) -> None:
         """Write it, whole or not at all."""
@@ -130,13 +136,22 @@ class Window:
         self._begun = time.monotonic()
         try:
             if isinstance(self.recording, TorchRecording) and self._job.steps is not None:
-                _on_optimizer_step(self.recording)
+                _on_optimizer_step(self._step)
             self.recording.start(marks=self._job.steps is not None)
         except TraceviewError as error:
             self.error = str(error)
             return
         if self._job.duration is not None:
             _after(self._job.duration, self._on_alarm)
+
+    def _step(self) -> None:
+        """End a step; the last one ends the recording."""
+        if self._begun is None or not isinstance(self.recording, TorchRecording) or self.recording.info is not None:
+            return
+        now = time.monotonic()
+        self.recording.step()
+        if self.recording.info is not None:
+            self.recorded_s = now - self._begun
 
     def _stop(self) -> None:
         if self._begun is None or self.recording.info is not None or self.error:
@@ -168,12 +183,12 @@ def signal_off() -> None:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def _on_optimizer_step(recording: TorchRecording) -> None:
+def _on_optimizer_step(step: Callable[[], None]) -> None:
     """Every step of an optimizer ends a step of the recording."""
     from importlib import import_module
 
     module = import_module("torch.optim.optimizer")
-    module.register_optimizer_step_post_hook(lambda *_: recording.step())
+    module.register_optimizer_step_post_hook(lambda *_: step())
 
 
 def _on_first_work(start: Any) -> None:
@@ -212,6 +227,8 @@ def run(job: Job, program: str, arguments: list[str]) -> Outcome:
     finally:
         window.close()
         outcome.recorded_s, outcome.error = window.recorded_s, window.error
+        if (info := window.recording.info) is not None:
+            outcome.steps, outcome.changed = info.steps, list(info.changed)
     return outcome
 
 

@@ -10,7 +10,7 @@ from traceview.errors import ExitCode, UsageError
 if TYPE_CHECKING:
     import argparse
 
-    from traceview.cache import Cache
+    from traceview.cache import Cache, Entry
 
 NAME = "cache"
 SUMMARY = "Show or clear what is kept of traces that were loaded"
@@ -32,10 +32,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Answer:
     """Look, or clear."""
-    from traceview.cache import Cache, user_folder, user_limit
+    from traceview.cache import Cache
+    from traceview.cache_place import user_folder, user_limit
 
     cache = Cache(user_folder(), limit_bytes=user_limit())
-    entries = cache.entries() if options.action == "list" else None
+    entries = _entries(cache) if options.action == "list" else None
     cleared = _clear(cache) if options.action == "clear" else None
 
     def write(out: TextIO) -> None:
@@ -51,6 +52,18 @@ def run(options: argparse.Namespace) -> Answer:
     return Answer(ExitCode.OK, write)
 
 
+def _entries(cache: Cache) -> list[Entry]:
+    try:
+        return cache.entries()
+    except OSError as error:
+        raise UsageError(
+            "cannot-list",
+            where=str(cache.folder),
+            why=f"cannot be listed: {error.strerror or error}.",
+            next_step="The cache needs a folder of yours there, or TRACEVIEW_CACHE_DIR set to another place.",
+        ) from None
+
+
 def _clear(cache: Cache) -> tuple[int, int]:
     try:
         return cache.clear()
@@ -59,5 +72,5 @@ def _clear(cache: Cache) -> tuple[int, int]:
             "cannot-clear",
             where=str(cache.folder),
             why=f"cannot be cleared: {error.strerror or error}.",
-            next_step="Remove the folder by hand.",
+            next_step="Remove it by hand.",
         ) from None

@@ -15,7 +15,7 @@ from traceview.cli.command import Answer, add_debug_option, positive
 from traceview.errors import ExitCode, TraceviewError, UsageError
 
 if TYPE_CHECKING:
-    from traceview.capture.command_lines import PythonProgram
+    from traceview.capture.bootstrap import Outcome
 
 NAME = "capture"
 SUMMARY = "Record a Python program with the PyTorch or JAX profiler, or with nsys"
@@ -46,7 +46,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--steps", metavar="N", type=positive, help="torch: record so many steps of an optimizer, and mark them"
     )
-    parser.add_argument("--warmup", metavar="N", type=positive, help="torch: leave out so many such steps first")
+    parser.add_argument(
+        "--warmup", metavar="N", type=_steps, help="torch: leave out so many such steps first (default 0)"
+    )
     parser.add_argument("--stacks", action="store_true", help="record Python call stacks; slower")
     parser.add_argument("--memory", action="store_true", help="torch: record allocations")
     parser.add_argument("--no-shapes", action="store_true", help="torch: record no shapes; little is explained then")
@@ -127,10 +129,11 @@ def _with_python(options: argparse.Namespace, out: str) -> Answer:
         )
     if outcome.error and outcome.exit_code is None and code == ExitCode.CANNOT_RUN:
         raise TraceviewError("not-recorded", where=program.name, why=outcome.error)
-    return _answer(options, program, code, out, outcome.recorded_s, outcome.error)
+    return _answer(options, program.name, code, out, outcome)
 
 
 def _with_nsys(options: argparse.Namespace, out: str) -> Answer:
+    from traceview.capture.bootstrap import Outcome
     from traceview.capture.children import run_child
     from traceview.capture.command_lines import nsys_command
     from traceview.capture.documents import checked_path
@@ -153,9 +156,20 @@ def _with_nsys(options: argparse.Namespace, out: str) -> Answer:
             why="Nsight Systems (nsys) is not installed here.",
             next_step=f"Where it is, run: {shlex.join(command)}",
         )
+    before = _identity(out)
     code = run_child(command, output_to_stderr=options.format == "json")
-    error = "" if os.path.exists(out) else "nsys wrote no report; what it printed says why."
-    return _answer(options, None, code, out, None, error, command)
+    # With --force an old report may lie there, which nobody should take for the new one.
+    error = "" if _identity(out) not in (None, before) else "nsys wrote no report; what it printed says why."
+    return _answer(options, os.path.basename(options.program[0]), code, out, Outcome(error=error), command)
+
+
+def _identity(path: str) -> tuple[int, int, int] | None:
+    """What changes when a file is written anew; ``None`` if there is none."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _refuse_existing(path: str, *, force: bool) -> None:
@@ -170,16 +184,14 @@ def _refuse_existing(path: str, *, force: bool) -> None:
 
 def _answer(
     options: argparse.Namespace,
-    program: PythonProgram | None,
+    name: str,
     code: int,
     out: str,
-    recorded_s: float | None,
-    error: str,
+    outcome: Outcome,
     command: list[str] | None = None,
 ) -> Answer:
     """What became of it; the code is the program's own, but for a program that succeeded and left no trace."""
-    name = program.name if program is not None else os.path.basename(options.program[0])
-    written = None if error else out
+    written = None if outcome.error else out
     ends = code if code or written is not None else int(ExitCode.CANNOT_RUN)
     document = {
         "schema": "traceview.capture-run/1",
@@ -188,10 +200,11 @@ def _answer(
         "exit_code": code,
         "trace": written,
         "bytes": None if written is None else os.path.getsize(written),
-        "recorded_s": None if recorded_s is None else round(recorded_s, 3),
+        "recorded_s": None if command is not None else round(outcome.recorded_s, 3),
+        "steps": outcome.steps,
         "command": command,
         "next": [] if written is None else [f"traceview report {shlex.quote(out)}"],
-        "notes": [{"part": "trace", "text": error}] if error else [],
+        "notes": _notes(options, outcome),
     }
 
     def write(file: TextIO) -> None:
@@ -201,10 +214,33 @@ def _answer(
             print(dumps(document), file=file)
         else:
             # The program's own output is on standard output, and may be what somebody pipes.
+            from traceview.render.names import plain
+
             for line in _lines(document):
-                print(f"traceview: {line}", file=sys.stderr)
+                print(f"traceview: {plain(line)}", file=sys.stderr)
 
     return Answer(ends, write)
+
+
+def _notes(options: argparse.Namespace, outcome: Outcome) -> list[dict[str, str]]:
+    """Why there is no trace, or in what it is not what was asked for."""
+    if outcome.error:
+        return [{"part": "trace", "text": outcome.error}]
+    notes = []
+    if options.steps and outcome.steps is None:
+        text = f"no step of an optimizer ran, so none of the {options.steps} steps is marked: --steps counts those."
+        notes.append({"part": "steps", "text": text})
+    elif options.steps and outcome.steps < options.steps:
+        text = f"only {outcome.steps} of {options.steps} steps were recorded: the program ended before the others."
+        notes.append({"part": "steps", "text": text})
+    if outcome.changed:
+        ways = "--delay, or --steps with --warmup" if options.profiler == "torch" else "--delay"
+        text = (
+            f"{', '.join(outcome.changed)} changed while it was recorded, so nobody knows which call saw which value. "
+            f"If the program sets it at its top, a recording that starts after the set-up has one value ({ways})."
+        )
+        notes.append({"part": "settings", "text": text})
+    return notes
 
 
 def _lines(document: dict[str, Any]) -> list[str]:
@@ -213,7 +249,8 @@ def _lines(document: dict[str, Any]) -> list[str]:
         return [f"{ended}: {document['notes'][0]['text']}"]
     recorded = "" if document["recorded_s"] is None else f", {document['recorded_s']:.1f} s recorded"
     size = f"{document['bytes'] / 1e6:.1f} MB" if document["bytes"] >= 1e6 else f"{document['bytes'] / 1e3:.1f} kB"
-    return [f"{ended}; wrote {document['trace']} ({size}{recorded}). Next: {document['next'][0]}"]
+    wrote = f"{ended}; wrote {document['trace']} ({size}{recorded}). Next: {document['next'][0]}"
+    return [*(f"note: {note['text']}" for note in document["notes"]), wrote]
 
 
 def _write_command(options: argparse.Namespace, command: list[str], file: TextIO) -> None:
@@ -228,6 +265,7 @@ def _write_command(options: argparse.Namespace, command: list[str], file: TextIO
             "trace": None,
             "bytes": None,
             "recorded_s": None,
+            "steps": None,
             "command": command,
             "next": [],
             "notes": [{"part": "trace", "text": "Nothing was run: --print only prints the command line."}],
@@ -235,6 +273,12 @@ def _write_command(options: argparse.Namespace, command: list[str], file: TextIO
         print(dumps(document), file=file)
     else:
         print(shlex.join(command), file=file)
+
+
+def _steps(text: str) -> int:
+    if not text.isascii() or not text.isdecimal() or len(text) > 9:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0")
+    return int(text)
 
 
 def _seconds(text: str) -> float:

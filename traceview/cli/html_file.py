@@ -58,5 +58,14 @@ def write_page(path: str, text: str, read: Iterable[str]) -> None:
         raise _refused(path, f"cannot write: {error.strerror or error}.", "") from None
 
 
+def wrote_page(path: str) -> str:
+    """That a page was written, one line; without the size where it went to a pipe or a device."""
+    from traceview.render.names import plain
+    from traceview.render.transfer_text import size
+
+    length = f", {size(os.path.getsize(path))}" if os.path.isfile(path) else ""
+    return f"wrote {plain(path)}: the report as one page{length}. Open it in a browser, or send it.\n"
+
+
 def _refused(path: str, why: str, next_step: str) -> UsageError:
     return UsageError("cannot-write", where=f"--html {path}", why=why, next_step=next_step)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any, TextIO
 
 from traceview.cli.command import FORMS, Answer, add_stage_option, add_trace_options, given_stages, in_form, load_traces
@@ -35,7 +36,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--html",
         metavar="FILE",
-        help="also write the report as one self-contained page to FILE, to share it; --format html prints it",
+        help="write the report as one self-contained page to FILE, to share it, and print no text unless --format asks "
+        "for it; --format html prints the page",
     )
     parser.add_argument("--force", action="store_true", help="with --html, replace FILE if it exists")
 
@@ -43,7 +45,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> Answer:
     """Read and analyse."""
     from traceview import report
-    from traceview.cli.html_file import checked_path, write_page
+    from traceview.cli.html_file import checked_path, write_page, wrote_page
     from traceview.rules.base import Facts
 
     given = given_stages(options)
@@ -73,6 +75,11 @@ def run(options: argparse.Namespace) -> Answer:
     def page(out: TextIO) -> None:
         out.write(html)
 
+    if path and options.format is None:
+        said = wrote_page(path)
+        return Answer(ExitCode.OK, lambda out: out.write(said))
+    if path:
+        print(f"traceview: note: {wrote_page(path)}", end="", file=sys.stderr)
     if options.format == "html":
         return Answer(ExitCode.OK, page)
     return in_form(options, document=document, text=text, markdown=markdown)

@@ -6,7 +6,6 @@ that for a violation, the upper one for agreement. Pass and fail need both bound
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
@@ -15,19 +14,17 @@ import polars as pl
 
 from traceview import nesting
 from traceview.expectations.model import Judgement, Verdict, Wanted
+from traceview.expectations.observation import MOST_GROUPS, groups, number, remarks, why_untold
 from traceview.expectations.pieces import (
     Piece,
     Pieces,
     all_of,
-    hidden_by_a_graph,
     in_place,
     matches_kernel,
     matches_op,
     satisfies,
-    without_op,
 )
 from traceview.expectations.vocabulary import FAMILIES
-from traceview.expectations.words import calls, time
 from traceview.kernels import Family
 from traceview.launches import graph_replays
 from traceview.losses import WORK_LOST, WORK_MAY_BE_LOST
@@ -45,8 +42,6 @@ if TYPE_CHECKING:
 
 BLIND_SHARE: Final = 0.05
 """More device time than this in work that cannot be told to be in or out of a scope could change a verdict about it."""
-
-_MOST_GROUPS: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +89,7 @@ def judge_expect(expect: Expect, pieces: Pieces) -> Judgement:
         count_verdict, count_words = _judge_count(expect, scope, suspects if blind else [])
         verdict = worst([verdict, count_verdict])
         words.append(count_words)
-    words += _remarks(scope, suspects)
+    words += remarks(scope, suspects)
     doubt = incomplete(pieces.timeline)
     if doubt and _could_turn(verdict, split, expect):
         verdict = Verdict.INCONCLUSIVE
@@ -128,13 +123,13 @@ def judge_forbid(forbid: Forbid, pieces: Pieces, findings: Sequence[Finding]) ->
         )
         (split.bad if answer else split.untold if answer is None else split.good).append(piece)
     if split.bad:
-        return Judgement(Verdict.FAIL, f"{_groups(split.bad, _device_time)} ran")
+        return Judgement(Verdict.FAIL, f"{groups(split.bad, _device_time)} ran")
     unknown = [piece for piece in split.untold if piece.family == Family.UNKNOWN.value]
     told_enough = not _outweighs(unknown, pieces)
     doubtful = [piece for piece in split.untold if not (told_enough and piece.family == Family.UNKNOWN.value)]
     if doubtful:
-        words = f"nothing of the kind is proven, but {_groups(doubtful, _device_time)} could be"
-        return Judgement(Verdict.INCONCLUSIVE, f"{words}: {_why_untold(doubtful, wanted)}")
+        words = f"nothing of the kind is proven, but {groups(doubtful, _device_time)} could be"
+        return Judgement(Verdict.INCONCLUSIVE, f"{words}: {why_untold(doubtful, wanted)}")
     doubt = incomplete(pieces.timeline)
     what = "kernels" if by_kernel else "calls and kernels"
     seen = f"nothing of the kind among {sum(piece.count for piece in source):,} {what}"
@@ -245,19 +240,19 @@ def _judge_share(expect: Expect, split: Split, suspects: Sequence[Piece]) -> tup
     what = f"of {expect.wanted.scope} {basis.words}"
     words = []
     if split.good:
-        names = _groups(split.good, basis.weigh, times=False)
-        words.append(f"{names} of {_number(split.all)}, {percent(good / share)} {what}")
+        names = groups(split.good, basis.weigh, times=False)
+        words.append(f"{names} of {number(split.all)}, {percent(good / share)} {what}")
     else:
-        words.append(f"none of {_number(split.all)}")
+        words.append(f"none of {number(split.all)}")
     if split.bad:
-        words.append(_groups(split.bad, basis.weigh, unlike=expect.wanted))
+        words.append(groups(split.bad, basis.weigh, unlike=expect.wanted))
     if split.untold:
         words.append(
-            f"{_groups(split.untold, basis.weigh)} cannot be told ({percent(untold / share)} {what}): "
-            f"{_why_untold(split.untold, expect.wanted)}"
+            f"{groups(split.untold, basis.weigh)} cannot be told ({percent(untold / share)} {what}): "
+            f"{why_untold(split.untold, expect.wanted)}"
         )
     if suspects:
-        words.append(f"{_groups(suspects, _device_time)} could belong to it")
+        words.append(f"{groups(suspects, _device_time)} could belong to it")
     if verdict is not Verdict.PASS and (least != most or expect.min_share < 1):
         span = percent(least) if least == most else f"{percent(least)} to {percent(most)}"
         words.append(f"so it holds for {span}, and {percent(expect.min_share)} is asked")
@@ -273,10 +268,10 @@ def _judge_count(expect: Expect, scope: Sequence[Piece], suspects: Sequence[Piec
     possible = sum(piece.count for piece in (*scope, *suspects))
     asked = f"at least {least:,} asked"
     if proven >= least:
-        return Verdict.PASS, f"{_number(certain)} found, {asked}"
+        return Verdict.PASS, f"{number(certain)} found, {asked}"
     if possible < least:
-        return Verdict.FAIL, f"only {_number(certain)} found, {asked}"
-    return Verdict.INCONCLUSIVE, f"{_number(certain)} proven and up to {possible:,} possible, {asked}"
+        return Verdict.FAIL, f"only {number(certain)} found, {asked}"
+    return Verdict.INCONCLUSIVE, f"{number(certain)} proven and up to {possible:,} possible, {asked}"
 
 
 def _nothing(expect: Expect, pieces: Pieces, suspects: Sequence[Piece]) -> Judgement:
@@ -287,7 +282,7 @@ def _nothing(expect: Expect, pieces: Pieces, suspects: Sequence[Piece]) -> Judge
     if unseen:
         return Judgement(Verdict.INCONCLUSIVE, f"{words}; {unseen}")
     if suspects:
-        could = f"{words}, but {_groups(suspects, _device_time)} could be: {_why_untold(suspects, expect.wanted)}"
+        could = f"{words}, but {groups(suspects, _device_time)} could be: {why_untold(suspects, expect.wanted)}"
         return Judgement(Verdict.INCONCLUSIVE, could)
     others = pieces.in_scope(replace(expect.wanted, dtype=()))
     if others and not incomplete(pieces.timeline):
@@ -340,8 +335,8 @@ def _stages_there(wanted: Wanted, pieces: Pieces) -> str:
     """If no stage of the trace is meant, which there are."""
     if wanted.stage is None or any(matches(stage, wanted.stage) for stage in pieces.stages):
         return ""
-    more = ", ..." if len(pieces.stages) > _MOST_GROUPS else ""
-    return f" (its stages: {', '.join(pieces.stages[:_MOST_GROUPS])}{more})"
+    more = ", ..." if len(pieces.stages) > MOST_GROUPS else ""
+    return f" (its stages: {', '.join(pieces.stages[:MOST_GROUPS])}{more})"
 
 
 def _nothing_recorded(pieces: Pieces) -> str | None:
@@ -370,79 +365,3 @@ def _inner_ops(wanted: Wanted, pieces: Pieces) -> str | None:
     if not inside:
         return f"{recorded}, but no device work under it is"
     return f"{recorded}, but its kernels are launched by ops inside it: name {', '.join(inside[:5])}"
-
-
-def _remarks(scope: Sequence[Piece], suspects: Sequence[Piece]) -> list[str]:
-    """How the work was found, and what was left aside."""
-    words = []
-    opaque, bare = hidden_by_a_graph(scope), without_op(scope)
-    if opaque:
-        words.append(f"{_number(opaque)} told by the kernel alone: a graph replay hides the op (opaque)")
-    if bare:
-        words.append(f"{_number(bare)} told by the kernel alone: its op is not recorded (kernel-only)")
-    if suspects:
-        device_ns = sum(piece.device_ns for piece in suspects)
-        words.append(f"{_number(suspects)} ({time(device_ns)}) cannot be told to belong to it")
-    return words
-
-
-def _why_untold(pieces: Sequence[Piece], wanted: Wanted) -> str:
-    reasons = {
-        "only attention tells forward from backward": wanted.direction is not None
-        and any(piece.family != "attention" for piece in pieces),
-        "attention by hand is only inferred from the order of kernels": any(piece.is_inferred for piece in pieces),
-        "no signature knows the kernel": any(
-            piece.family == Family.UNKNOWN.value or (piece.kernel is None and piece.implementation == "unknown")
-            for piece in pieces
-        ),
-        "the type of the inputs is not recorded": bool(wanted.dtype) and any(piece.dtype is None for piece in pieces),
-        "its stage is not known, because its launch is not recorded": wanted.stage is not None
-        and any(piece.row.stage is None for piece in pieces),
-        "the op is not recorded": any(piece.row.op is None and piece.kernel is not None for piece in pieces),
-    }
-    found = [reason for reason, holds in reasons.items() if holds]
-    return ", ".join(found) or "the kernel name does not say it"
-
-
-def _groups(
-    pieces: Iterable[Piece], weigh: Callable[[Piece], int], *, times: bool = True, unlike: Wanted | None = None
-) -> str:
-    """The pieces by implementation, heaviest first: ``math 3 calls (12.5 ms)``."""
-    found: dict[str, list[Piece]] = defaultdict(list)
-    for piece in pieces:
-        found[_label(piece, unlike)].append(piece)
-    order = sorted(found.items(), key=lambda item: (-sum(map(weigh, item[1])), item[0]))
-    words = []
-    for label, group in order[:_MOST_GROUPS]:
-        count = sum(piece.count for piece in group)
-        device_ns = sum(piece.device_ns for piece in group)
-        host_ns = sum(piece.row.host_ns or 0 for piece in group if piece.kernel is None)
-        if not times:
-            words.append(f"{label} {count:,}")
-        elif device_ns or not host_ns:
-            words.append(f"{label} {_number(group)}" + (f" ({time(device_ns)})" if device_ns else ""))
-        else:
-            words.append(f"{label} {_number(group)} ({time(host_ns)} of host time)")
-    if len(order) > _MOST_GROUPS:
-        words.append(f"{len(order) - _MOST_GROUPS} more kinds")
-    return ", ".join(words)
-
-
-def _number(pieces: Sequence[Piece]) -> str:
-    """``24 calls`` of attention, ``24 kernels`` of anything else."""
-    return calls(sum(piece.count for piece in pieces), "call" if all(p.kernel is None for p in pieces) else "kernel")
-
-
-def _label(piece: Piece, unlike: Wanted | None) -> str:
-    """The piece in words; of a piece that is not as wanted, also the property that differs."""
-    words = [piece.label]
-    if piece.family == Family.UNKNOWN.value and piece.kernel:
-        words = [f"unidentified {piece.kernel[:60]}"]
-    if unlike is not None:
-        if unlike.provider and piece.provider not in unlike.provider:
-            words.append(f"by {piece.provider}")
-        if unlike.tensor_core is not None and piece.tensor_core is not unlike.tensor_core:
-            words.append("on tensor cores" if piece.tensor_core else "not on tensor cores")
-        if unlike.precision and piece.precision not in unlike.precision:
-            words.append(f"in {piece.precision}")
-    return " ".join(words)
