@@ -5,17 +5,13 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
-import shutil
-import signal
-import socket
-import subprocess
 import sys
-import sysconfig
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
+from dashboard_process import FLAGS, as_a_user, chromium, free_port, running
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,26 +19,12 @@ if TYPE_CHECKING:
 HERE = Path(__file__).resolve().parent
 ARTEFACTS = HERE / "artefacts"
 SAMPLES = HERE.parents[1] / "sample_traces"
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    # No other machine has an address. To watch requests one by one would switch off the cache, and every page would
-    # load the app anew.
-    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
-]
+# No other machine has an address. To watch requests one by one would switch off the cache, and every page would load
+# the app anew.
+OWN_FLAGS = [*FLAGS, "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"]
 
 # Where an app of several pages is reloaded, Streamlit looks for its server below the page's own address first.
 _PROBE = re.compile(r"/\w+/_stcore/(health|host-config)$")
-
-
-def chromium() -> str | None:
-    """The browser of the system; Playwright's own would have to be downloaded."""
-    return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 
 def pytest_collection_modifyitems(items):
@@ -59,50 +41,12 @@ def pytest_collection_modifyitems(items):
                 item.add_marker(pytest.mark.skip(reason=why))
 
 
-def free_port() -> int:
-    with socket.socket() as trial:
-        trial.bind(("127.0.0.1", 0))
-        return int(trial.getsockname()[1])
-
-
-@contextmanager
-def running(command: list[str], address: str, environment: dict[str, str] | None = None) -> Iterator[str]:
-    """Start a dashboard and wait until it answers."""
-    import time
-    import urllib.request
-
-    process = subprocess.Popen(
-        command, env={**os.environ, **(environment or {})}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    try:
-        for _ in range(600):
-            assert process.poll() is None, process.stdout.read() if process.stdout else ""
-            try:
-                opener.open(f"{address}/_stcore/health", timeout=1)
-                break
-            except OSError:
-                time.sleep(0.1)
-        else:
-            pytest.fail("the dashboard did not answer within a minute")
-        yield address
-    finally:
-        process.send_signal(signal.SIGINT)
-        try:
-            process.communicate(timeout=20)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.communicate()
-
-
 @pytest.fixture(scope="session")
 def dashboard() -> Iterator[str]:
     """The address of a dashboard as a user starts it."""
     port = free_port()
-    program = Path(sysconfig.get_path("scripts")) / "traceview"
-    command = [str(program), "dashboard", "--no-browser", "--port", str(port)]
-    with running(command, f"http://127.0.0.1:{port}") as address:
-        yield address
+    with running(as_a_user(port), port) as started:
+        yield started.address
 
 
 @pytest.fixture(scope="session")
@@ -115,8 +59,8 @@ def merging_dashboard() -> Iterator[str]:
     arguments = [app if part.endswith("script.py") else part for part in command("127.0.0.1", port)]
     assert app in arguments
     assert arguments[0] == sys.executable
-    with running(arguments, f"http://127.0.0.1:{port}") as address:
-        yield address
+    with running(arguments, port) as started:
+        yield started.address
 
 
 @pytest.fixture(scope="session")
@@ -124,7 +68,7 @@ def browser():
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        made = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
+        made = playwright.chromium.launch(executable_path=chromium(), args=OWN_FLAGS)
         yield made
         made.close()
 
