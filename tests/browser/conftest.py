@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from dashboard_process import FLAGS, as_a_user, chromium, free_port, running
+from in_browser import EXCEPTION, PATIENCE_MS, settled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,12 +74,6 @@ def browser():
         made.close()
 
 
-def settled(page) -> None:
-    """Wait until the server has nothing more to say."""
-    if page.url != "about:blank":
-        page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for()
-
-
 def picture(page, name: str) -> None:
     """Keep how the page looks."""
     ARTEFACTS.mkdir(exist_ok=True)
@@ -109,6 +104,13 @@ class Watch:
             self.errors.append(f"{message.text} ({message.location.get('url', '')})")
 
 
+def slowed(page) -> None:
+    """Take processor time from a page, so many times, to find tests that pass on a fast machine only."""
+    factor = os.environ.get("TRACEVIEW_BROWSER_SLOWDOWN")
+    if factor:
+        page.context.new_cdp_session(page).send("Emulation.setCPUThrottlingRate", {"rate": float(factor)})
+
+
 @pytest.fixture
 def scheme() -> str:
     return "light"
@@ -118,12 +120,6 @@ def scheme() -> str:
 def keep(page, request):
     """Keep how the page looks in the middle of a test."""
     return lambda name: picture(page, f"{request.node.name}-{name}")
-
-
-@pytest.fixture
-def wait(page):
-    """Wait until the server has nothing more to say."""
-    return lambda: settled(page)
 
 
 @pytest.fixture(scope="session")
@@ -148,10 +144,11 @@ def page(contexts, scheme, request):
     """A page of 1280 by 800; how it looked at the end of the test is kept."""
     made = contexts(scheme).new_page()
     watch = Watch(made)
-    made.set_default_timeout(60_000)  # on a busy machine; nothing waits for it otherwise
+    made.set_default_timeout(PATIENCE_MS)
+    slowed(made)
     yield made
     picture(made, request.node.name)
-    failures = made.locator("[data-testid=stException]").count()
+    failures = made.locator(EXCEPTION).count()
     made.close()
     assert failures == 0, "the page shows an error of Streamlit"
     assert watch.errors == []
