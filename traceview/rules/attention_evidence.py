@@ -11,7 +11,7 @@ from traceview.callers import caller
 from traceview.findings import MOST_EVENTS
 from traceview.quantities import percent
 from traceview.reasons import Role
-from traceview.rules.kernel_evidence import together
+from traceview.rules.kernel_evidence import milliseconds, together
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -47,9 +47,9 @@ def timing(facts: Facts, rows: Sequence[Dispatch]) -> Cost:
     busy_ns = facts.table.busy_ns
     if device_ns and busy_ns:
         everywhere = together(facts)
-        words = f": {device_ns / 1e6:.3f} ms of device time{everywhere}, {percent(device_ns / busy_ns)} of busy time"
+        words = f": {milliseconds(device_ns)} of device time{everywhere}, {percent(device_ns / busy_ns)} of busy time"
     elif host_ns:
-        words = f": {host_ns / 1e6:.3f} ms on the CPU"
+        words = f": {milliseconds(host_ns)} on the CPU"
     else:
         words = ""
     places = Counter(

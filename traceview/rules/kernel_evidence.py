@@ -42,7 +42,10 @@ def share_of_busy(facts: Facts, work: pl.DataFrame) -> float:
 
 
 def milliseconds(ns: int) -> str:
-    """``"1.234 ms"``."""
+    """``"1.234 ms"``; from a second on ``"304.3 s"``, with the digits that reports show beside it."""
+    if ns >= 999_950_000:
+        seconds = ns / 1e9
+        return f"{seconds:,.{max(0, 4 - len(str(int(seconds))))}f} s"
     return f"{ns / 1e6:,.3f} ms"
 
 
