@@ -9,37 +9,23 @@ redraw from the page itself. The trace is a small one, repeated until it has so 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import platform
-import shutil
-import signal
-import socket
 import statistics
-import subprocess
-import sysconfig
+import sys
 import tempfile
 import time
-import urllib.request
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from make_large import load_text, split_events, write_large
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+sys.path.append(str(Path(__file__).resolve().parent.parent / "tools"))
+
+from dashboard_process import FLAGS, as_a_user, chromium, free_port, running
 
 SAMPLE = Path(__file__).resolve().parent.parent / "sample_traces" / "flash-requested-math-ran.cuda-authored.json.gz"
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 CANVAS = "canvas[aria-roledescription=timeline][data-draws]"
 ZOOMS = 60
 
@@ -59,30 +45,6 @@ MEASURE = """async ([canvas, keys]) => {
 }"""
 
 
-@contextlib.contextmanager
-def dashboard(trace: Path) -> Iterator[tuple[str, int]]:
-    """A dashboard that has a trace given on its command line; its address, and the process that was started."""
-    with socket.socket() as trial:
-        trial.bind(("127.0.0.1", 0))
-        port = trial.getsockname()[1]
-    program = Path(sysconfig.get_path("scripts")) / "traceview"
-    command = [str(program), "dashboard", str(trace), "--no-browser", "--port", str(port)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    address = f"http://127.0.0.1:{port}"
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    try:
-        while process.poll() is None:
-            try:
-                opener.open(f"{address}/_stcore/health", timeout=1)
-                break
-            except OSError:
-                time.sleep(0.05)
-        yield address, process.pid
-    finally:
-        process.send_signal(signal.SIGINT)
-        process.wait(20)
-
-
 def processor_time(pid: int) -> float:
     """Processor time of a process and those it started, seconds; where Linux does not tell, not a number."""
     total = 0.0
@@ -100,9 +62,7 @@ def measured(address: str, pid: int) -> dict[str, Any]:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=shutil.which("chromium") or shutil.which("google-chrome"), args=FLAGS
-        )
+        browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
         page = browser.new_page(viewport={"width": 1280, "height": 800})
         page.set_default_timeout(180_000)
         begin = time.perf_counter()
@@ -159,8 +119,9 @@ def main() -> None:
             "| worst ms | frame median ms | worst ms |\n|---|---|---|---|---|---|---|---|---|---|"
         )
         for run in range(options.runs):
-            with dashboard(trace) as (address, pid):
-                found = measured(address, pid)
+            port = free_port()
+            with running(as_a_user(port, trace), port) as started:
+                found = measured(*started)
             draws, frames = found["draws"], found["frames"]
             print(
                 f"| run {run + 1} | {found['answer']:.1f} | {found['answer_cpu']:.1f} | {found['timeline']:.1f} | "

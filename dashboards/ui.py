@@ -13,7 +13,7 @@ from traceview.render.names import plain
 from traceview.render.palette import FAILED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from traceview.dashboards.views.findings import FindingView
     from traceview.dashboards.views.overview import Figure
@@ -182,15 +182,24 @@ def finding(shown: FindingView, at: int) -> None:
             text(f"Trust {shown.trust}", kind="small", key=f"trust-{at}")
         if shown.fix:
             text(f"Do: {shown.fix}")
+        if shown.event is not None:
+            _on_timeline({"event": str(shown.event)})
         with st.expander("Evidence, and when this is wrong"):
             facts(shown.details)
 
 
 def to_timeline(trace_id: str, start_ns: int, dur_ns: int) -> None:
     """A link to the timeline, zoomed to a stretch with some room on both sides; nothing where there is no timeline."""
+    room = max(dur_ns // 4, 1000)
+    _on_timeline({"trace": trace_id, "t0": str(start_ns - room), "t1": str(start_ns + dur_ns + room)})
+
+
+def _on_timeline(where: Mapping[str, str]) -> None:
+    """A link to a place on the timeline; of the open trace, if none is named."""
     page = st.session_state["pages"].get("timeline")
     if page is None:
         return
-    room = max(dur_ns // 4, 1000)
-    where = {"trace": trace_id, "t0": str(start_ns - room), "t1": str(start_ns + dur_ns + room)}
-    st.page_link(page, label="Show it on the timeline", icon=":material/view_timeline:", query_params=where)
+    trace: dict[str, str] = {"trace": st.session_state["trace"]} if st.session_state.get("trace") else {}
+    st.page_link(
+        page, label="Show it on the timeline", icon=":material/view_timeline:", query_params={**trace, **where}
+    )

@@ -21,7 +21,11 @@ MOST_UPLOAD_MB: Final = 1024
 FOLDER_VARIABLE: Final = "TRACEVIEW_DASHBOARD_UPLOADS"
 """Folder for uploads that whoever started the server removes even if the server is killed."""
 
-_SAFE: Final = re.compile(r"[^\w.\-+ ]")
+_UNSAFE: Final = re.compile(r"[\x00-\x1f\x7f]" if os.name != "nt" else r'[\x00-\x1f\x7f<>:"|?*]')
+"""What a file of this system cannot be called, or what would be obeyed where its name is shown."""
+
+_MOST_BYTES: Final = 200
+"""Of one part of a name; file systems take 255, and a folder with many of the same name makes some longer."""
 
 
 def upload_root() -> str:
@@ -81,6 +85,12 @@ class Uploads:
             return
         self.folders[trace_id] = folder
 
+    def forget(self, trace_id: str) -> None:
+        """Remove the upload that is a trace; nothing if this session did not upload it."""
+        folder = self.folders.pop(trace_id, None)
+        if folder is not None:
+            self.remove(folder)
+
     def remove(self, folder: str) -> None:
         """Remove an upload that is no trace."""
         shutil.rmtree(folder, ignore_errors=True)
@@ -106,5 +116,10 @@ def without_folders(text: str) -> str:
 
 def safe_parts(name: str) -> list[str]:
     """The parts of a path from a browser that cannot lead out of the folder it is put in."""
-    parts = [_SAFE.sub("_", part).lstrip(".") for part in re.split(r"[/\\]", name)]
-    return [part[-120:] for part in parts if part.strip(". ")] or ["trace"]
+    parts = [_UNSAFE.sub("_", part).lstrip(".") for part in re.split(r"[/\\]", name)]
+    return [_cut(part) for part in parts if part.strip(". ")] or ["trace"]
+
+
+def _cut(part: str) -> str:
+    """The end of a long name: its ending says what it is."""
+    return part.encode(errors="replace")[-_MOST_BYTES:].decode(errors="ignore")

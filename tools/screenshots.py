@@ -8,37 +8,19 @@ Starts `traceview dashboard`, opens bundled samples by their path, and looks at 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import io
-import shutil
-import signal
-import socket
-import subprocess
-import sysconfig
-import time
-import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qs, urlsplit
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from dashboard_process import FLAGS, as_a_user, chromium, free_port, running
 
+if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 IMAGES: Final = ROOT / "docs" / "images"
 SAMPLES: Final = ROOT / "sample_traces"
-FLAGS: Final = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--hide-scrollbars",
-]
 MOST_BYTES: Final = 150_000
 
 TRACES: Final = {
@@ -54,31 +36,6 @@ AFTER: Final = {
 PAGES: Final = ("overview", "dispatch", "gaps", "recompiles", "timeline", "what_if")
 ONCE: Final = ("open", "rules")
 """Pages that look the same whatever the trace."""
-
-
-@contextlib.contextmanager
-def dashboard() -> Iterator[str]:
-    """A running dashboard; its address."""
-    with socket.socket() as trial:
-        trial.bind(("127.0.0.1", 0))
-        port = trial.getsockname()[1]
-    program = Path(sysconfig.get_path("scripts")) / "traceview"
-    process = subprocess.Popen(
-        [str(program), "dashboard", "--no-browser", "--port", str(port)], stdout=subprocess.DEVNULL, cwd=ROOT
-    )
-    address = f"http://127.0.0.1:{port}"
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    try:
-        while process.poll() is None:
-            try:
-                opener.open(f"{address}/_stcore/health", timeout=1)
-                break
-            except OSError:
-                time.sleep(0.1)
-        yield address
-    finally:
-        process.send_signal(signal.SIGINT)
-        process.wait(20)
 
 
 def new_page(browser: Browser, scheme: str = "light", height: int = 860) -> Page:
@@ -174,12 +131,13 @@ def main() -> None:
     options = parser.parse_args()
     from playwright.sync_api import sync_playwright
 
-    browser_path = shutil.which("chromium") or shutil.which("google-chrome")
+    browser_path = chromium()
     if browser_path is None:
         raise SystemExit("No Chromium on the PATH: install the Debian package chromium.")
-    with dashboard() as address, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=browser_path, args=FLAGS)
-        take(browser, address, set(options.only))
+    port = free_port()
+    with running(as_a_user(port), port) as started, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=browser_path, args=[*FLAGS, "--hide-scrollbars"])
+        take(browser, started.address, set(options.only))
         browser.close()
 
 

@@ -58,17 +58,19 @@ def loss_notes(timeline: Timeline) -> tuple[Note, ...]:
     kept = timeline.device_work.height
     if loss.least > SMALL_SHARE * (loss.least + kept):
         whole = loss.least + kept
+        rows = "row" if whole == 1 else "rows"
         text = (
-            f"{loss.least:,} of {whole:,} rows of device work ({percent(loss.least / whole)}) could not be read: what "
-            "ran is known only in part, and times are lower bounds."
+            f"{loss.least:,} of {whole:,} {rows} of device work ({percent(loss.least / whole)}) could not be read: "
+            "what ran is known only in part, and times are lower bounds."
         )
         return (Note("device-work-lost", text, Trust.POOR),)
     # Without any device work there is none to compare with: then the events as a whole tell how much is gone.
     left = kept or timeline.events.height
     if loss.most <= SMALL_SHARE * (loss.most + left):
         return ()
-    what = "rows of device work" if kept else "events"
-    text = f"Up to {loss.most:,} rows that could not be read may have been device work; {left:,} {what} could be read."
+    one, many = ("row of device work", "rows of device work") if kept else ("event", "events")
+    lost = "One row that could not be read" if loss.most == 1 else f"Up to {loss.most:,} rows that could not be read"
+    text = f"{lost} may have been device work; {left:,} {one if left == 1 else many} could be read."
     return (Note("device-work-may-be-lost", text, Trust.LIMITED),)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import streamlit as st
 
@@ -16,11 +16,12 @@ if TYPE_CHECKING:
     from traceview.report import Report
 
 
-def opened(meanwhile: Callable[[Report, str], None] | None = None) -> Opened:
+def opened(meanwhile: Callable[[Report, str, Callable[[], None]], None] | None = None) -> Opened:
     """The open trace; if it is not there yet, the page ends here with the reason, and goes on when it is.
 
     Args:
-        meanwhile: Shows what is known of a trace, given its title, while what ran is still being judged.
+        meanwhile: Shows what is known of a trace, given its title, while what ran is still being judged; calls its last
+            argument where the page is to say how far that is.
     """
     job = state.current_job()
     if job is None:
@@ -61,16 +62,29 @@ def _to_open(label: str) -> None:
 
 
 @st.fragment(run_every=0.5)
-def _progress(job: Job, meanwhile: Callable[[Report, str], None] | None) -> None:
+def _progress(job: Job, meanwhile: Callable[[Report, str, Callable[[], None]], None] | None) -> None:
     if job.done.is_set():
         st.rerun()
     report = job.report
+    if report is not None and meanwhile is not None:
+        # What is known stands where the answer will stand.
+        meanwhile(report, job.title, lambda: _judging(job))
+        return
     st.markdown("#### Reading the trace" if report is None else "#### Judging what ran")
     ui.text(job.title)
     st.progress(min(job.share, 1.0), text=f"{job.phase} …")
     st.caption("This goes on while you look at other pages or open another trace.")
-    if st.button("Stop reading", icon=":material/close:"):
+    _stop(job, "secondary")
+
+
+def _judging(job: Job) -> None:
+    """One line, as high as the verdict that will take its place."""
+    with st.container(horizontal=True, vertical_alignment="center", key="judging"):
+        st.markdown(f":material/hourglass_top: {job.phase} …")
+        _stop(job, "tertiary")
+
+
+def _stop(job: Job, kind: Literal["secondary", "tertiary"]) -> None:
+    if st.button("Stop reading", icon=":material/close:", type=kind):
         state.shelf().leave(job.id)
         st.rerun()
-    if report is not None and meanwhile is not None:
-        meanwhile(report, job.title)

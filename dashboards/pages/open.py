@@ -33,6 +33,9 @@ _KINDS: Final = {
 }
 """What is said of samples that were authored, and of those that were not."""
 
+_LISTED: Final = 6
+"""Traces of the server that are listed at once; the others are folded."""
+
 _STATES: Final = {
     State.WORKING: ":material/hourglass_top: being read",
     State.READY: ":material/check_circle: ready",
@@ -171,18 +174,42 @@ def _known() -> None:
     if not jobs:
         return
     st.markdown("#### Traces of this server")
-    for job in jobs:
-        with st.container(border=True, horizontal=True, vertical_alignment="center"):
-            ui.text(job.title)
-            st.markdown(_STATES[job.state])
-            if job.opened is not None:
-                ui.text(f"{job.opened.report.trace.producer}, {job.opened.report.trace.events:,} events")
-            st.page_link(
-                st.session_state["pages"]["overview"],
-                label="Show",
-                icon=":material/arrow_forward:",
-                query_params={state.TRACE: job.id},
-            )
+    for job in jobs[:_LISTED]:
+        _one_known(job)
+    if len(jobs) > _LISTED:
+        with st.expander(f"{len(jobs) - _LISTED} opened before these", icon=":material/history:"):
+            for job in jobs[_LISTED:]:
+                _one_known(job)
+
+
+def _one_known(job: Job) -> None:
+    with st.container(border=True, horizontal=True, vertical_alignment="center", key=f"known-{job.id}"):
+        ui.text(job.title)
+        st.markdown(_STATES[job.state])
+        if job.opened is not None:
+            ui.text(f"{job.opened.report.trace.producer}, {job.opened.report.trace.events:,} events")
+        st.page_link(
+            st.session_state["pages"]["overview"],
+            label="Show",
+            icon=":material/arrow_forward:",
+            query_params={state.TRACE: job.id},
+        )
+        st.button(
+            "Remove",
+            key=f"remove-{job.id}",
+            icon=":material/close:",
+            type="tertiary",
+            help="Let this server forget the trace, in every window that shows it. Its file stays; an upload goes.",
+            on_click=_remove,
+            args=(job.id,),
+        )
+
+
+def _remove(trace_id: str) -> None:
+    state.shelf().forget(trace_id)
+    state.uploads().forget(trace_id)
+    if state.trace_id() == trace_id:
+        state.close()
 
 
 def _take(files: Sequence[UploadedFile]) -> None:

@@ -9,14 +9,18 @@ import streamlit as st
 from traceview.dashboards import charts, ui
 from traceview.dashboards.pages.loading import opened
 from traceview.dashboards.views import waterfall
+from traceview.dashboards.views.devices import devices_table
 from traceview.dashboards.views.findings import TOP, ranked_view
 from traceview.dashboards.views.overview import answer, captured, figures, has_steps, strip
 from traceview.dashboards.views.stages import import_table, kernels_table, stages_table, xprof_table
 from traceview.render.report_text import report_sentence
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from traceview.dashboards.shelf import Opened
     from traceview.report import Report
+    from traceview.timeline import Timeline
 
 _LONG: Final = 180
 """Characters that still make one line of the head."""
@@ -31,7 +35,7 @@ def page() -> None:
         _where_a_step_goes(trace)
         _every_step(trace)
     with right:
-        _findings(trace.report)
+        _findings(trace.report, trace.timeline)
     _details(trace)
 
 
@@ -52,12 +56,16 @@ def _head(trace: Opened) -> None:
     _figures(trace.report)
 
 
-def _meanwhile(report: Report, title: str) -> None:
-    """What is known before the kernels are judged."""
-    ui.text(report_sentence(report), kind="headline", key="answer")
+def _meanwhile(report: Report, title: str, judging: Callable[[], None]) -> None:
+    """What is known before the kernels are judged, laid out as it will be then."""
+    with st.container(key="answered"):
+        ui.text(report_sentence(report), kind="headline", key="answer")
+        judging()
     _conditions(report, title)
     _figures(report)
-    _findings(report)
+    _, right = st.columns([3, 2], gap="large")
+    with right:
+        _findings(report)
 
 
 def _conditions(report: Report, title: str) -> None:
@@ -154,9 +162,10 @@ def _step_names(trace: Opened, cut: waterfall.Cut) -> list[str]:
     return [f"{at + 1}: {names[step]}" for at, step in enumerate(cut.steps)]
 
 
-def _findings(report: Report) -> None:
+def _findings(report: Report, timeline: Timeline | None = None) -> None:
+    """The findings; with the timeline, each leads to its longest event there."""
     st.markdown("#### What to do, most to win first")
-    found = [ranked_view(one, report) for one in report.findings or ()]
+    found = [ranked_view(one, report, timeline) for one in report.findings or ()]
     if not found:
         st.caption("No rule found anything.")
     else:
@@ -171,6 +180,10 @@ def _findings(report: Report) -> None:
 
 def _details(trace: Opened) -> None:
     report = trace.report
+    devices = devices_table(report)
+    if devices is not None:
+        st.markdown("#### Devices, least busy first")
+        ui.table(devices, height=380)
     stages = stages_table(report.stages) if report.stages else None
     if stages is not None:
         st.markdown("#### Stages")

@@ -207,15 +207,21 @@ export function rowOf(rows, index) {
 
 /**
  * Where groups, lanes and rows lie, from the top. `folded`: groups that are shut; `open`: lanes whose rows are all shown
- * (a shut lane shows its first row only). rows: {lane, row} in order. Returns {items, height, rowY}, where rowY[k] is
- * the top of row k, or -1 if it is not shown.
+ * (a shut lane shows its first row only). rows: {lane, row} in order. `counters`: how many values over time lie above
+ * them, `shut`: folded into one line. Returns {items, height, rowY}, where rowY[k] is the top of row k, or -1 if it is
+ * not shown.
  */
-export function layout(groups, lanes, rows, folded, open, sizes) {
+export function layout(groups, lanes, rows, folded, open, sizes, counters = 0, shut = false) {
   const rowsOf = lanes.map(() => []);
   rows.forEach((row, k) => rowsOf[row.lane].push(k));
   const rowY = new Float64Array(rows.length).fill(-1);
   const items = [];
   let y = 0, group = -1;
+  if (counters) {
+    items.push({ type: "counters", index: 0, y, h: sizes.group });
+    y += sizes.group;
+    for (let k = 0; k < counters && !shut; k++, y += sizes.counter) items.push({ type: "counter", index: k, y, h: sizes.counter });
+  }
   lanes.forEach((lane, index) => {
     if (lane.group !== group) {
       group = lane.group;
@@ -230,6 +236,21 @@ export function layout(groups, lanes, rows, folded, open, sizes) {
     y += h;
   });
   return { items, height: y, rowY };
+}
+
+/** Index of the sample that holds at time t: the last one in [first, last) that is not later; -1: none yet. */
+export function sampleAt(at, t, first, last) {
+  let k = lowerBound(at, t, first, last);
+  while (k < last && at[k] === t) k++;
+  return k > first ? k - 1 : -1;
+}
+
+/** A value in words: bytes in their decimal unit, anything else with six digits at most. */
+export function formatValue(value, unit) {
+  if (unit !== "bytes") return `${Number(value.toPrecision(6))}${unit ? ` ${unit}` : ""}`;
+  const size = Math.abs(value);
+  const [name, one] = size < 1e3 ? ["B", 1] : size < 1e6 ? ["kB", 1e3] : size < 1e9 ? ["MB", 1e6] : size < 1e12 ? ["GB", 1e9] : ["TB", 1e12];
+  return `${Number((value / one).toPrecision(4))} ${name}`;
 }
 
 /** A text cut to `room` characters, with an ellipsis if anything is missing. */

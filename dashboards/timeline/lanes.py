@@ -14,6 +14,7 @@ import polars as pl
 
 from traceview import schema
 from traceview.dashboards.timeline import sublanes
+from traceview.dashboards.timeline.counters import NONE_RECORDED, Counters, counters
 from traceview.schema import Column, FrameSchema
 
 if TYPE_CHECKING:
@@ -111,6 +112,7 @@ class Drawing:
         stages: Distinct stages, most device time first.
         end_ns: End of the last event.
         left_out: Kind to number of events that have no place in a lane.
+        counters: Values over time, drawn above the lanes.
     """
 
     events: pl.DataFrame
@@ -121,6 +123,7 @@ class Drawing:
     stages: tuple[str, ...]
     end_ns: int
     left_out: dict[str, int]
+    counters: Counters = NONE_RECORDED
 
 
 _RANGES: Final = ("annotation", "xla_module", "sync")
@@ -131,8 +134,10 @@ _OPEN_GROUPS: Final = 4
 def draw(timeline: Timeline) -> Drawing:
     """Lay out every event of a timeline, stages included where :func:`traceview.stages.assign_stages` has set them.
 
-    Counters are samples, not spans, and are left out; :attr:`Drawing.left_out` says how many.
+    Counters are samples, not spans: those with a value that changes are :attr:`Drawing.counters`, and
+    :attr:`Drawing.left_out` says how many are drawn nowhere.
     """
+    values = counters(timeline)
     events = timeline.events.filter(pl.col("kind") != "counter")
     on_device = pl.col("device").is_not_null()
     placed = events.select(
@@ -171,6 +176,7 @@ def draw(timeline: Timeline) -> Drawing:
         }
     )
     rows = _rows(drawn)
+    undrawn = timeline.events.height - events.height - values.drawn
     return Drawing(
         events=drawn,
         rows=rows,
@@ -179,7 +185,8 @@ def draw(timeline: Timeline) -> Drawing:
         names=names,
         stages=stages,
         end_ns=int((starts + lengths).max()) if len(starts) else 0,
-        left_out={"counter": timeline.events.height - events.height} if timeline.events.height > events.height else {},
+        left_out={"counter": undrawn} if undrawn else {},
+        counters=values,
     )
 
 

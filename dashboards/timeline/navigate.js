@@ -294,8 +294,12 @@ export class Navigator extends Painter {
   toggle(y) {
     const item = this.itemAt(y);
     if (!item) return;
-    const set = item.type === "group" ? this.folded : this.open;
-    if (!set.delete(item.index)) set.add(item.index);
+    if (item.type === "counter") return;
+    if (item.type === "counters") this.countersShut = !this.countersShut;
+    else {
+      const set = item.type === "group" ? this.folded : this.open;
+      if (!set.delete(item.index)) set.add(item.index);
+    }
     this.arrange();
     this.scrollBy(0);
   }
@@ -314,7 +318,7 @@ export class Navigator extends Painter {
     for (const item of this.plan.items) {
       if (item.y + item.h <= low || item.y > high) continue;
       if (item.type === "lane") found.add(item.index);
-      else if (this.folded.has(item.index)) this.data.lanes.forEach((lane, k) => lane.group === item.index && found.add(k));
+      else if (item.type === "group" && this.folded.has(item.index)) this.data.lanes.forEach((lane, k) => lane.group === item.index && found.add(k));
     }
     return found;
   }
@@ -331,6 +335,13 @@ export class Navigator extends Painter {
       return { row: k, index: cells.index[cell], n: cells.n[cell], code: cells.code[cell], total: cells.total[cell] };
     }
     return null;
+  }
+
+  /** The counter at a height, if one is drawn there. */
+  counterAt(x, y) {
+    if (x < GUTTER || y < TOP) return -1;
+    const item = this.itemAt(y);
+    return item?.type === "counter" ? item.index : -1;
   }
 
   flagAt(x) {

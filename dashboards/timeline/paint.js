@@ -1,9 +1,9 @@
 // How the timeline is drawn: lanes, cells, flags, the selection and its flows, names and ruler, on a 2D canvas.
-import { KIND_CODE, formatNs, ticks, mergeRow, flows, rowOf, layout, cut, brief, inkOn } from "./core.js";
+import { KIND_CODE, formatNs, formatValue, lowerBound, ticks, mergeRow, flows, rowOf, layout, cut, brief, inkOn } from "./core.js";
 
 export const GUTTER = 216, RULER = 24, FLAGS = 16, LEAST_PX = 2, HEIGHT = 500;
 export const TOP = RULER + FLAGS;
-export const SIZES = { group: 22, row: 17, gap: 5 };
+export const SIZES = { group: 22, row: 17, gap: 5, counter: 30 };
 
 /** What draws; the subclass owns the canvas, the data and the state. */
 export class Painter {
@@ -39,7 +39,8 @@ export class Painter {
   }
 
   arrange() {
-    this.plan = layout(this.data.groups, this.data.lanes, this.rows, this.folded, this.open, SIZES);
+    const { groups, lanes, counters } = this.data;
+    this.plan = layout(groups, lanes, this.rows, this.folded, this.open, SIZES, counters.length, this.countersShut);
   }
 
   draw() {
@@ -64,6 +65,7 @@ export class Painter {
     ctx.fillRect(0, 0, width, height);
     this.drawLanes(ctx, width, height);
     this.drawCells(ctx, width, height);
+    this.drawCounters(ctx, width, height);
     this.drawFlags(ctx, width, height);
     this.drawSelection(ctx, width, height);
     this.drawLabels(ctx, height);
@@ -82,7 +84,7 @@ export class Painter {
     for (const item of this.plan.items) {
       const y = TOP + item.y - this.scroll;
       if (y + item.h < TOP || y > height) continue;
-      if (item.type === "group") {
+      if (item.type === "group" || item.type === "counters") {
         ctx.fillStyle = this.theme.panel;
         ctx.fillRect(0, y, width, item.h);
       } else {
@@ -137,6 +139,43 @@ export class Painter {
     ctx.restore();
   }
 
+  /** Values over time, from nothing to the highest: each holds until the next one. */
+  drawCounters(ctx, width, height) {
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(GUTTER, TOP, width - GUTTER, height - TOP);
+    ctx.clip();
+    for (const item of this.plan.items) {
+      const y = TOP + item.y - this.scroll;
+      if (item.type !== "counter" || y + item.h < TOP || y > height) continue;
+      const { least, most } = this.data.counters[item.index], { at, value } = this.samples;
+      const { first, last } = this.series[item.index];
+      const low = Math.min(0, least), room = item.h - 6, bottom = y + item.h - 2;
+      const yOf = (one) => bottom - ((one - low) / (Math.max(most, 0) - low || 1)) * room;
+      let k = Math.max(first, lowerBound(at, this.view.t0, first, last) - 1);
+      if (k >= last) continue;
+      ctx.beginPath();
+      const start = Math.max(this.xOf(at[k]), GUTTER - 2);
+      ctx.moveTo(start, yOf(0));
+      let x = start;
+      for (; k < last && at[k] < this.view.t1; k++) {
+        ctx.lineTo(Math.max(this.xOf(at[k]), start), yOf(value[k]));
+        // The last one holds until the trace ends.
+        x = Math.min(this.xOf(k + 1 < last ? at[k + 1] : this.data.end), width + 2);
+        ctx.lineTo(x, yOf(value[k]));
+      }
+      ctx.lineTo(x, yOf(0));
+      ctx.closePath();
+      ctx.fillStyle = this.theme.accent;
+      ctx.globalAlpha = 0.3;
+      ctx.fill();
+      ctx.globalAlpha = 1;
+      ctx.strokeStyle = this.theme.accent;
+      ctx.stroke();
+    }
+    ctx.restore();
+  }
+
   inkFor(code) {
     if (!this.ink.has(code)) this.ink.set(code, inkOn(this.colour(code)));
     return this.ink.get(code);
@@ -187,7 +226,7 @@ export class Painter {
       const x0 = this.xOf(this.area.t0), x1 = this.xOf(this.area.t1);
       for (const item of this.plan.items) {
         const inside = item.type === "lane" ? this.area.lanes.has(item.index)
-          : this.folded.has(item.index) && this.data.lanes.some((lane, k) => lane.group === item.index && this.area.lanes.has(k));
+          : item.type === "group" && this.folded.has(item.index) && this.data.lanes.some((lane, k) => lane.group === item.index && this.area.lanes.has(k));
         if (!inside) continue;
         ctx.globalAlpha = 0.18;
         ctx.fillRect(x0, TOP + item.y - this.scroll, x1 - x0, item.h);
@@ -250,13 +289,25 @@ export class Painter {
     for (const item of this.plan.items) {
       const y = TOP + item.y - this.scroll;
       if (y + item.h < TOP || y > height) continue;
-      ctx.fillStyle = item.type === "group" ? this.theme.panel : this.theme.back;
+      const head = item.type === "group" || item.type === "counters";
+      ctx.fillStyle = head ? this.theme.panel : this.theme.back;
       ctx.fillRect(0, y, GUTTER - 1, item.h - 1);
       ctx.fillStyle = this.theme.text;
-      if (item.type === "group") {
+      if (head) {
+        const own = item.type === "group";
+        const shut = own ? this.folded.has(item.index) : this.countersShut;
+        const label = own ? this.data.groups[item.index].label : `counters (${this.data.counters.length})`;
         ctx.font = `600 11px ${this.theme.font}`;
-        ctx.fillText(`${this.folded.has(item.index) ? "▸" : "▾"} ${cut(this.data.groups[item.index].label, room)}`, 4, y + item.h / 2);
+        ctx.fillText(`${shut ? "▸" : "▾"} ${cut(label, room)}`, 4, y + item.h / 2);
         ctx.font = `11px ${this.theme.font}`;
+        continue;
+      }
+      if (item.type === "counter") {
+        const { label, unit, most } = this.data.counters[item.index];
+        ctx.fillText(cut(label, room), 16, y + 9);
+        ctx.globalAlpha = 0.7;
+        ctx.fillText(cut(`at most ${formatValue(most, unit)}`, room), 16, y + 21);
+        ctx.globalAlpha = 1;
         continue;
       }
       const lane = this.data.lanes[item.index];

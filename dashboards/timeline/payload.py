@@ -141,6 +141,11 @@ def payload(
         "stages": [{"name": plain(name), "colour": colour} for name, colour in coloured.items()],
         "kinds": kinds,
         "legend": _legend(drawing, coloured),
+        "counters": [
+            {"label": one.label, "unit": one.unit, "least": one.least, "most": one.most, "events": one.events}
+            for one in drawing.counters.series
+        ],
+        "samples": drawing.counters.samples,
         "flags": [
             {"kind": f.kind, "label": plain(f.label), "t0": f.start_ns, "t1": f.end_ns, "device": f.device}
             for f in flags

@@ -1,7 +1,7 @@
 // The timeline on a canvas. What it shows comes as columns of numbers; words from a trace are drawn on the canvas or set
 // as text, never as markup. The arithmetic is in core.js, the drawing in paint.js, moving and selecting in navigate.js;
 // all are put in front of this file when it is served, and the imports taken out.
-import { NONE, NO_STAGE, KIND_CODE, formatNs, formatCount, clampView, cellList, indexById, cut } from "./core.js";
+import { NONE, NO_STAGE, KIND_CODE, formatNs, formatCount, formatValue, sampleAt, clampView, cellList, indexById, cut } from "./core.js";
 import { GUTTER, RULER, TOP } from "./paint.js";
 import { Navigator } from "./navigate.js";
 
@@ -58,6 +58,7 @@ class TimelineView extends Navigator {
     this.scroll = 0;
     this.folded = new Set();
     this.open = new Set();
+    this.countersShut = false;
     this.chosen = -1;
     this.kept = null;
     this.area = null;
@@ -181,6 +182,12 @@ class TimelineView extends Navigator {
     for (const name of ["start", "dur", "name", "stage", "kind", "id", "launch", "op"]) this.cols[name] = column(table, name);
     const merged = column(table, "count");
     if (merged) Object.assign(this.cols, { count: merged, total: column(table, "total") });
+    this.samples = { at: column(data.samples, "at"), value: column(data.samples, "value") };
+    this.series = data.counters.map(() => ({ first: 0, last: 0 }));
+    (column(data.samples, "series") ?? []).forEach((one, k, all) => {
+      if (k === 0 || all[k - 1] !== one) this.series[one].first = k;
+      this.series[one].last = k + 1;
+    });
     this.rows = data.rows.map(([lane, row, first, count]) => ({ lane, row, first, count }));
     this.cells = this.rows.map(cellList);
     this.at = indexById(this.cols.id, merged);
@@ -192,6 +199,8 @@ class TimelineView extends Navigator {
   start(data) {
     this.folded = new Set(data.groups.flatMap((group, k) => (group.open ? [] : [k])));
     this.open = new Set(data.lanes.flatMap((lane, k) => (lane.open ? [k] : [])));
+    // More than two would push the lanes out of sight.
+    this.countersShut = data.counters.length > 2;
     this.scroll = 0;
     this.measured = null;
     this.flag = null;
@@ -286,18 +295,28 @@ class TimelineView extends Navigator {
       return;
     }
     const flag = at.y >= RULER && at.y < TOP ? this.flagAt(at.x) : null;
-    const hit = flag ? null : this.cellAt(at.x, at.y);
-    if (!flag && !hit) {
+    const counter = flag ? -1 : this.counterAt(at.x, at.y);
+    const hit = flag || counter >= 0 ? null : this.cellAt(at.x, at.y);
+    if (!flag && !hit && counter < 0) {
       this.tip.hidden = true;
       return;
     }
-    const lines = flag ? [flag.label, `${formatNs(flag.t0)} + ${formatNs(flag.t1 - flag.t0)}`] : this.describe(hit.index, hit.n, hit);
+    const lines = flag ? [flag.label, `${formatNs(flag.t0)} + ${formatNs(flag.t1 - flag.t0)}`]
+      : counter >= 0 ? this.describeCounter(counter, this.timeAt(at.x)) : this.describe(hit.index, hit.n, hit);
     this.tip.replaceChildren(element("b", {}, cut(lines[0], 400)), ...lines.slice(1).map((line) => element("span", {}, line)));
     this.tip.hidden = false;
     const room = this.field.clientWidth;
     const width = this.tip.offsetWidth;
     this.tip.style.left = `${Math.max(0, Math.min(at.x + 14, room - width - 4))}px`;
     this.tip.style.top = `${at.y + 18}px`;
+  }
+
+  /** A value over time at a moment. Of many samples the lowest and highest of each stretch are here. */
+  describeCounter(index, time) {
+    const { label, unit, most, events } = this.data.counters[index], { first, last } = this.series[index];
+    const k = sampleAt(this.samples.at, time, first, last);
+    const now = k < 0 ? "not recorded yet" : `${formatValue(this.samples.value[k], unit)} since ${formatNs(this.samples.at[k])}`;
+    return [label, now, `at most ${formatValue(most, unit)}; ${formatCount(events)} samples`];
   }
 
   /** What is known here about an entry; of a merged cell only what holds for all of it. */

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+import polars as pl
+
 from traceview.findings import Severity
 from traceview.render.findings_text import finding_facts
 from traceview.render.units import saving
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from traceview.dispatch import DispatchTable
     from traceview.findings import Finding
     from traceview.report import Report
+    from traceview.timeline import Timeline
     from traceview.top_findings import RankedFinding
 
 TOP: Final = 5
@@ -31,6 +34,7 @@ class FindingView:
         cost: What a fix can save at most; empty if that is not known.
         fix: What to do.
         trust: What limits the trust in its numbers; empty if nothing does.
+        event: Id of the longest event that it speaks of; ``None`` if it speaks of none.
         details: Names and values: where, evidence, how it is known, when it is wrong.
     """
 
@@ -41,6 +45,7 @@ class FindingView:
     fix: str
     details: tuple[tuple[str, str], ...]
     trust: str = ""
+    event: int | None = None
 
 
 def ranked(findings: Iterable[Finding]) -> list[Finding]:
@@ -62,8 +67,14 @@ def finding_view(finding: Finding, table: DispatchTable) -> FindingView:
     )
 
 
-def ranked_view(finding: RankedFinding, report: Report) -> FindingView:
-    """A finding of a report in words: what a fix can win is set against the time of its window."""
+def ranked_view(finding: RankedFinding, report: Report, timeline: Timeline | None = None) -> FindingView:
+    """A finding of a report in words: what a fix can win is set against the time of its window.
+
+    Args:
+        finding: The finding.
+        report: The report that it is of.
+        timeline: The trace, to name an event that shows it.
+    """
     facts = finding_facts(finding, report)
     return FindingView(
         code=finding.code,
@@ -73,7 +84,15 @@ def ranked_view(finding: RankedFinding, report: Report) -> FindingView:
         fix=finding.fix,
         details=_details(finding),
         trust=_trust(finding, report),
+        event=None if timeline is None else _longest(finding, timeline),
     )
+
+
+def _longest(finding: Finding, timeline: Timeline) -> int | None:
+    """The longest of the events that the rule named, of those that the timeline draws."""
+    events = timeline.events[sorted(set(finding.event_ids))].filter(pl.col("kind") != "counter")
+    longest = events.sort("dur_ns", "id", descending=[True, False])
+    return int(longest["id"][0]) if longest.height else None
 
 
 def to_do(findings: Sequence[RankedFinding], *, failed: bool) -> RankedFinding | None:

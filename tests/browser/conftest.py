@@ -5,17 +5,14 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
-import shutil
-import signal
-import socket
-import subprocess
 import sys
-import sysconfig
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
+from dashboard_process import FLAGS, as_a_user, chromium, free_port, running
+from in_browser import EXCEPTION, PATIENCE_MS, settled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,26 +20,12 @@ if TYPE_CHECKING:
 HERE = Path(__file__).resolve().parent
 ARTEFACTS = HERE / "artefacts"
 SAMPLES = HERE.parents[1] / "sample_traces"
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    # No other machine has an address. To watch requests one by one would switch off the cache, and every page would
-    # load the app anew.
-    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
-]
+# No other machine has an address. To watch requests one by one would switch off the cache, and every page would load
+# the app anew.
+OWN_FLAGS = [*FLAGS, "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"]
 
 # Where an app of several pages is reloaded, Streamlit looks for its server below the page's own address first.
 _PROBE = re.compile(r"/\w+/_stcore/(health|host-config)$")
-
-
-def chromium() -> str | None:
-    """The browser of the system; Playwright's own would have to be downloaded."""
-    return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 
 def pytest_collection_modifyitems(items):
@@ -59,50 +42,12 @@ def pytest_collection_modifyitems(items):
                 item.add_marker(pytest.mark.skip(reason=why))
 
 
-def free_port() -> int:
-    with socket.socket() as trial:
-        trial.bind(("127.0.0.1", 0))
-        return int(trial.getsockname()[1])
-
-
-@contextmanager
-def running(command: list[str], address: str, environment: dict[str, str] | None = None) -> Iterator[str]:
-    """Start a dashboard and wait until it answers."""
-    import time
-    import urllib.request
-
-    process = subprocess.Popen(
-        command, env={**os.environ, **(environment or {})}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    try:
-        for _ in range(600):
-            assert process.poll() is None, process.stdout.read() if process.stdout else ""
-            try:
-                opener.open(f"{address}/_stcore/health", timeout=1)
-                break
-            except OSError:
-                time.sleep(0.1)
-        else:
-            pytest.fail("the dashboard did not answer within a minute")
-        yield address
-    finally:
-        process.send_signal(signal.SIGINT)
-        try:
-            process.communicate(timeout=20)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.communicate()
-
-
 @pytest.fixture(scope="session")
 def dashboard() -> Iterator[str]:
     """The address of a dashboard as a user starts it."""
     port = free_port()
-    program = Path(sysconfig.get_path("scripts")) / "traceview"
-    command = [str(program), "dashboard", "--no-browser", "--port", str(port)]
-    with running(command, f"http://127.0.0.1:{port}") as address:
-        yield address
+    with running(as_a_user(port), port) as started:
+        yield started.address
 
 
 @pytest.fixture(scope="session")
@@ -115,8 +60,8 @@ def merging_dashboard() -> Iterator[str]:
     arguments = [app if part.endswith("script.py") else part for part in command("127.0.0.1", port)]
     assert app in arguments
     assert arguments[0] == sys.executable
-    with running(arguments, f"http://127.0.0.1:{port}") as address:
-        yield address
+    with running(arguments, port) as started:
+        yield started.address
 
 
 @pytest.fixture(scope="session")
@@ -124,15 +69,9 @@ def browser():
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        made = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
+        made = playwright.chromium.launch(executable_path=chromium(), args=OWN_FLAGS)
         yield made
         made.close()
-
-
-def settled(page) -> None:
-    """Wait until the server has nothing more to say."""
-    if page.url != "about:blank":
-        page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for()
 
 
 def picture(page, name: str) -> None:
@@ -165,6 +104,13 @@ class Watch:
             self.errors.append(f"{message.text} ({message.location.get('url', '')})")
 
 
+def slowed(page) -> None:
+    """Take processor time from a page, so many times, to find tests that pass on a fast machine only."""
+    factor = os.environ.get("TRACEVIEW_BROWSER_SLOWDOWN")
+    if factor:
+        page.context.new_cdp_session(page).send("Emulation.setCPUThrottlingRate", {"rate": float(factor)})
+
+
 @pytest.fixture
 def scheme() -> str:
     return "light"
@@ -174,12 +120,6 @@ def scheme() -> str:
 def keep(page, request):
     """Keep how the page looks in the middle of a test."""
     return lambda name: picture(page, f"{request.node.name}-{name}")
-
-
-@pytest.fixture
-def wait(page):
-    """Wait until the server has nothing more to say."""
-    return lambda: settled(page)
 
 
 @pytest.fixture(scope="session")
@@ -204,10 +144,11 @@ def page(contexts, scheme, request):
     """A page of 1280 by 800; how it looked at the end of the test is kept."""
     made = contexts(scheme).new_page()
     watch = Watch(made)
-    made.set_default_timeout(60_000)  # on a busy machine; nothing waits for it otherwise
+    made.set_default_timeout(PATIENCE_MS)
+    slowed(made)
     yield made
     picture(made, request.node.name)
-    failures = made.locator("[data-testid=stException]").count()
+    failures = made.locator(EXCEPTION).count()
     made.close()
     assert failures == 0, "the page shows an error of Streamlit"
     assert watch.errors == []

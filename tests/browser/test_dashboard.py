@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from pathlib import Path
 
 import pytest
 
+from in_browser import EXCEPTION, HEADLINE, LAST, address, again, drawn, expect, row_of, settled, to, told
+
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_traces"
 MATH = SAMPLES / "flash-requested-math-ran.cuda-authored.json.gz"
 FLASH = SAMPLES / "flash-requested-flash-ran.cuda-authored.json.gz"
 NSYS = SAMPLES / "two-ranks.nsys-authored.sqlite"
 TPU = SAMPLES / "xprof" / "jax-tpu-unfused.xprof-authored.xplane.pb"
-
-HEADLINE = "[class*=st-key-headline]"
 
 
 def drop(page, address, *files):
@@ -24,15 +25,15 @@ def drop(page, address, *files):
 
 
 def answered(page, address, *files):
-    """Drop files and wait for the answer."""
+    """Drop files and wait for the whole answer."""
     drop(page, address, *files)
-    found = page.locator(HEADLINE).first
-    found.wait_for()
-    return found
+    page.get_by_role("heading", name=LAST["Overview"], exact=True).wait_for()
+    settled(page)
+    return page.locator(HEADLINE).first
 
 
-def to(page, name):
-    page.get_by_role("link", name=name, exact=True).first.click()
+def main(page):
+    return page.locator("[data-testid=stMain]")
 
 
 @pytest.mark.parametrize(
@@ -43,66 +44,58 @@ def to(page, name):
         pytest.param(TPU, "8 attention calls of XLA ran unfused: 2.400 ms of device time", id="xprof"),
     ],
 )
-def test_a_dropped_trace_is_answered_on_the_first_screen_and_fills_every_page(page, dashboard, keep, wait, file, says):
+def test_a_dropped_trace_is_answered_on_the_first_screen_and_fills_every_page(page, dashboard, keep, file, says):
     found = answered(page, dashboard, file)
-    assert found.inner_text().startswith(says)
-    box = found.bounding_box()
-    assert box["y"] + box["height"] < 800
-    assert re.search(r"/overview\?trace=[0-9a-f]{16}", page.url)
+    expect(found).to_have_text(re.compile(f"^{re.escape(says)}"))
+    page.wait_for_function("e => e.getBoundingClientRect().bottom < 800", arg=found.element_handle())
+    page.wait_for_url(re.compile(r"/overview\?trace=[0-9a-f]{16}"))
     keep("overview")
     for name, expected in (("Dispatch", "Failed"), ("Gaps", "idle"), ("Recompiles & transfers", "compil")):
         to(page, name)
-        page.get_by_text(re.compile(expected, re.IGNORECASE)).first.wait_for()
-        wait()
-        assert page.locator("[data-testid=stException]").count() == 0, name
+        expect(main(page)).to_contain_text(re.compile(expected, re.IGNORECASE))
+        assert page.locator(EXCEPTION).count() == 0, name
         keep(name.split(maxsplit=1)[0].lower())
     to(page, "Timeline")
-    page.locator("canvas[aria-roledescription=timeline][data-draws]").wait_for()
+    drawn(page)
 
 
-def test_a_row_of_the_dispatch_table_shows_its_evidence(page, dashboard, wait):
+def test_a_row_of_the_dispatch_table_shows_its_evidence(page, dashboard):
     answered(page, dashboard, SAMPLES / "mixed-backends.cuda-authored.json")
     to(page, "Dispatch")
-    table = page.locator("[data-testid=stDataFrame]").first
-    table.wait_for()
-    wait()
-    before = page.locator("[data-testid=stMain]").inner_text()
-    box = table.bounding_box()
-    # The rows are drawn on a canvas; the box to choose one is at their left edge. This is the second row.
-    page.mouse.click(box["x"] + 15, box["y"] + 35 + 35 + 17)
-    page.wait_for_url(re.compile(r"[?&]row=\d"))
-    wait()
-    after = page.locator("[data-testid=stMain]").inner_text()
     said = "attention: mem-efficient (pytorch): 2 calls of aten::scaled_dot_product_attention"
-    assert said not in before
-    assert said in after
-    assert "flash by F1: query, key and value are float32." in after
+    expect(main(page)).not_to_contain_text(said)
+    row_of(page.locator("[data-testid=stDataFrame]").first, 1)
+    told(page, row="1")
+    expect(main(page)).to_contain_text(said)
+    expect(main(page)).to_contain_text("flash by F1: query, key and value are float32.")
 
 
-def test_two_traces_are_compared(page, dashboard, wait, keep):
+def test_two_traces_are_compared(page, dashboard, keep):
     answered(page, dashboard, FLASH)
+    before = address(page)["trace"]
     to(page, "Compare")
-    page.get_by_text("Open another trace").first.click()
-    page.locator("input[type=file]").first.set_input_files(str(MATH))
-    page.wait_for_url(re.compile(r"before=[0-9a-f]{16}.*after=[0-9a-f]{16}|after=[0-9a-f]{16}.*before=[0-9a-f]{16}"))
-    page.get_by_text(re.compile("times as long|as long|slower")).first.wait_for()
-    wait()
+    # With one trace open the page has the way to open another unfolded, else it is to be unfolded.
+    fold = page.get_by_text("Open another trace").first
+    fold.wait_for()
+    drop_zone = page.locator("input[type=file]").first
+    if not page.locator("details[open]").filter(has_text="Open another trace").count():
+        fold.click()
+    drop_zone.set_input_files(str(MATH))
+    said = re.compile(r"^Slower: a step takes 10\.22 ms instead of 3\.211 ms \(3\.18x as long")
+    expect(page.locator(HEADLINE).first).to_have_text(said)
+    told(page, before=before, after=re.compile("(?!" + before + ")[0-9a-f]{16}"))
+    settled(page)
     keep("compared")
-    assert page.locator("[data-testid=stException]").count() == 0
-    said = page.locator(HEADLINE).first.inner_text()
-    assert said.startswith("Slower: a step takes 10.22 ms instead of 3.211 ms (3.18x as long")
+    assert page.locator(EXCEPTION).count() == 0
     page.reload()
-    page.locator(HEADLINE).first.wait_for()
-    assert page.locator(HEADLINE).first.inner_text() == said
+    expect(page.locator(HEADLINE).first).to_have_text(said)
 
 
 def test_several_files_are_the_ranks_of_one_run(page, dashboard):
     folder = SAMPLES / "two-ranks"
     answered(page, dashboard, *sorted(folder.glob("rank?.cuda-authored.json")))
     to(page, "Timeline")
-    canvas = page.locator("canvas[aria-roledescription=timeline][data-draws]")
-    canvas.wait_for()
-    assert canvas.get_attribute("aria-label").startswith("Timeline of 262 events in 13 lanes over ")
+    expect(drawn(page)).to_have_attribute("aria-label", re.compile("^Timeline of 262 events in 13 lanes over "))
 
 
 @pytest.mark.parametrize(
@@ -114,19 +107,16 @@ def test_several_files_are_the_ranks_of_one_run(page, dashboard):
 )
 def test_a_file_that_is_no_trace_is_told_in_one_line(page, dashboard, name, says):
     drop(page, dashboard, SAMPLES / "bad" / name)
-    problem = page.locator("[class*=st-key-problem]").first
-    problem.wait_for()
-    text = problem.inner_text()
-    assert re.search(says, text, re.DOTALL), text
+    expect(page.locator("[class*=st-key-problem-0]").first).to_contain_text(re.compile(says, re.DOTALL))
+    settled(page)
     assert "Traceback" not in page.locator("body").inner_text()
 
 
 def test_a_broken_file_is_told_with_what_was_still_read(page, dashboard):
     found = answered(page, dashboard, SAMPLES / "bad" / "cut.json.gz")
-    assert found.inner_text()
-    body = page.locator("[data-testid=stMain]").inner_text()
-    assert re.search(r"trust: (limited|poor)", body), body
-    assert "Traceback" not in body
+    expect(found).to_have_text(re.compile(r"\w"))
+    expect(main(page)).to_contain_text(re.compile(r"trust: (limited|poor)"))
+    assert "Traceback" not in main(page).inner_text()
 
 
 class TestDark:
@@ -138,12 +128,10 @@ class TestDark:
         answered(page, dashboard, NSYS)
         keep("overview")
         to(page, "Timeline")
-        canvas = page.locator("canvas[aria-roledescription=timeline][data-draws]")
-        canvas.wait_for()
-        ground = page.locator("[data-testid=stApp]").evaluate("app => getComputedStyle(app).backgroundColor")
-        assert max(map(int, re.findall(r"\d+", ground)[:3])) < 60
-        corner = canvas.evaluate("c => [...c.getContext('2d').getImageData(2, 2, 1, 1).data]")
-        assert max(corner[:3]) < 60
+        ground = "e => Math.max(...getComputedStyle(e).backgroundColor.match(/\\d+/g).slice(0, 3).map(Number)) < 60"
+        page.wait_for_function(ground, arg=page.locator("[data-testid=stApp]").element_handle())
+        corner = "e => Math.max(...[...e.getContext('2d').getImageData(2, 2, 1, 1).data].slice(0, 3)) < 60"
+        page.wait_for_function(corner, arg=drawn(page).element_handle())
 
 
 HOSTILE = '<img src=x onerror="window.hit=1"><script>window.hit=2</script> **bold** [x](javascript:window.hit=3)'
@@ -189,24 +177,20 @@ def hostile(path):
     return path
 
 
-def test_words_of_a_trace_stay_words_on_every_page(page, dashboard, tmp_path, wait):
+def test_words_of_a_trace_stay_words_on_every_page(page, dashboard, tmp_path):
     answered(page, dashboard, hostile(tmp_path / "names.json"))
     for name in ("Overview", "Dispatch", "Gaps", "Recompiles & transfers", "Timeline"):
         to(page, name)
-        page.wait_for_url(re.compile(name.split()[0].lower()))
-        wait()
         assert page.locator("img[src=x], a[href^=javascript]").count() == 0, name
-    canvas = page.locator("canvas[aria-roledescription=timeline][data-draws]")
-    canvas.wait_for()
-    box = canvas.bounding_box()
+    canvas = drawn(page)
     # The kernel is the long bar in the lane of the stream: pointing at it shows its name as it is.
-    page.mouse.move(box["x"] + 216 + (box["width"] - 216) * 75 / 205, box["y"] + 40 + 22 + 8)
+    width = canvas.bounding_box()["width"] - 216
     tip = page.locator(".tv-tip")
-    tip.wait_for()
-    assert tip.inner_text().startswith(HOSTILE + "kernel")
-    page.mouse.down()
-    page.mouse.up()
+    places = itertools.cycle({"x": 216 + width * share / 205, "y": 40 + 22 + 8} for share in (75, 80))
+    again(lambda: canvas.hover(position=next(places)), tip.is_visible, page)
+    expect(tip).to_contain_text(HOSTILE + "kernel")
+    canvas.click(position=next(places))
     page.get_by_role("heading", name="Selected event").wait_for()
-    wait()
+    settled(page)
     assert page.locator("img[src=x], a[href^=javascript]").count() == 0
     assert page.evaluate("window.hit") is None

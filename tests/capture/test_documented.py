@@ -30,7 +30,7 @@ def test_the_examples_of_the_page(repository, tmp_path):
         capture_output=True,
         text=True,
         check=False,
-        timeout=200,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr
     assert {path.name for path in tmp_path.iterdir()} == {

@@ -21,7 +21,7 @@ SCRIPT = Path(sample_traces.__file__).parent / "make_gpu.py"
 def run(*arguments):
     environment = {**os.environ, "PYTHONWARNINGS": "ignore", "CUDA_VISIBLE_DEVICES": ""}
     return subprocess.run(
-        [sys.executable, SCRIPT, *arguments], check=False, capture_output=True, text=True, timeout=240, env=environment
+        [sys.executable, SCRIPT, *arguments], check=False, capture_output=True, text=True, timeout=600, env=environment
     )
 
 

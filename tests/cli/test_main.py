@@ -203,12 +203,12 @@ def test_interrupting_the_program(tmp_path):
     """A real Ctrl-C while it reads."""
     code = PROGRAM[2].replace(
         "import sys;",
-        "import sys; import traceview.cli.report as r, time; r.run = lambda o: (print('ready', flush=True), time.sleep(30));",
+        "import sys; import traceview.cli.report as r, time; r.run = lambda o: (print('ready', flush=True), time.sleep(600));",
     )
     with subprocess.Popen(
         [sys.executable, "-c", code, "report", "x"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as program:
         assert program.stdout.readline() == "ready\n"
         program.send_signal(signal.SIGINT)
-        _, err = program.communicate(timeout=10)
+        _, err = program.communicate(timeout=300)
     assert (program.returncode, err) == (130, "\ntraceview: interrupted\n")

@@ -58,7 +58,7 @@ class Shown:
 
 
 def run_page(module: str, trace_id: str | None = None, **query: str) -> Shown:
-    test = AppTest.from_file(str(SCRIPT), default_timeout=60)
+    test = AppTest.from_file(str(SCRIPT), default_timeout=300)
     if trace_id is not None:
         test.query_params["trace"] = trace_id
     for name, value in query.items():
@@ -75,7 +75,7 @@ def run_page(module: str, trace_id: str | None = None, **query: str) -> Shown:
 @pytest.fixture(autouse=True)
 def patient(monkeypatch):
     """A busy machine must not turn an answer into progress."""
-    monkeypatch.setattr(state, "WAIT_S", 60.0)
+    monkeypatch.setattr(state, "WAIT_S", 300.0)
 
 
 @pytest.fixture(scope="session")
@@ -96,7 +96,7 @@ def opened(repository):
         if name not in known:
             files = SAMPLES.get(name, [name])
             job = shelf.open([str(repository / "sample_traces" / file) for file in files])
-            assert job.done.wait(60)
+            assert job.done.wait(300)
             assert not job.error, job.error
             known[name] = job.opened
         return known[name]

@@ -6,7 +6,7 @@ from streamlit.testing.v1 import AppTest
 
 
 def told(app):
-    shown = AppTest.from_function(app, default_timeout=60).run()
+    shown = AppTest.from_function(app, default_timeout=300).run()
     assert not shown.exception
     return [one.value for one in shown.text]
 

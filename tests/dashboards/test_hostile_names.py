@@ -12,7 +12,7 @@ from traceview.dashboards import state
 def test_no_name_is_read_as_markdown(show, tmp_path_factory, page):
     path = write_hostile(tmp_path_factory.mktemp("hostile"))
     job = state.shelf().open([str(path)])
-    assert job.done.wait(60)
+    assert job.done.wait(300)
     assert not job.error
     shown = show(page, job.id)
     marks = ("<img", "**bold**", "javascript:", "<b>", "onerror", "$E=mc", ":smile:")

@@ -11,7 +11,7 @@ from traceview.dashboards import state
 def show_real(corpus, show):
     def get(path, page="overview"):
         job = state.shelf().open([str(corpus / path)])
-        assert job.done.wait(120)
+        assert job.done.wait(300)
         assert not job.error
         return show(page, job.id)
 

@@ -53,7 +53,7 @@ print(json.dumps(sorted(name for name in set(sys.modules) - before if name.start
 
 def _run(program, *arguments):
     done = subprocess.run(
-        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

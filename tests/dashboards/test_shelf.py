@@ -18,7 +18,7 @@ def sample(repository):
 
 
 def ready(job):
-    assert job.done.wait(60)
+    assert job.done.wait(300)
     return job
 
 
@@ -64,14 +64,14 @@ def test_what_was_just_read_is_not_the_one_to_go(repository, sample, monkeypatch
     def slow(job):
         if job.title == "no-device-work.cuda-authored.json":
             reading.set()
-            assert go_on.wait(10)
+            assert go_on.wait(300)
         real(job)
 
     monkeypatch.setattr(shelf_module, "_analyse", slow)
     shelf = Shelf(most=1)
     other = ready(shelf.open([str(repository / "sample_traces" / "bad" / "healthy.json")]))
     first = shelf.open([sample])
-    assert reading.wait(10)
+    assert reading.wait(300)
     shelf.get(other.id)
     go_on.set()
     assert ready(first).opened is not None
@@ -124,13 +124,13 @@ def test_reading_can_be_left(sample, monkeypatch):
 
     def slow(job):
         reading.set()
-        assert go_on.wait(10)
+        assert go_on.wait(300)
         real(job)
 
     monkeypatch.setattr(shelf_module, "_analyse", slow)
     shelf = Shelf()
     job = shelf.open([sample])
-    assert reading.wait(10)
+    assert reading.wait(300)
     shelf.leave(job.id)
     assert job.done.is_set()
     assert job.state is State.LEFT

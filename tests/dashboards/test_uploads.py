@@ -27,10 +27,15 @@ def root(tmp_path, monkeypatch):
         ("/etc/passwd", ["etc", "passwd"]),
         ("..\\..\\x.json", ["x.json"]),
         (".hidden", ["hidden"]),
-        ("<b>*.json", ["_b__.json"]),
+        ("<b>*.json", ["<b>*.json"] if os.name != "nt" else ["_b__.json"]),
+        ("run (2) [a], b=1 & c@d#e.json", ["run (2) [a], b=1 & c@d#e.json"]),
+        ("Lauf übermäßig 日本.json", ["Lauf übermäßig 日本.json"]),
+        ("a\nb\x1b[31m.json", ["a_b_[31m.json"]),
         ("..", ["trace"]),
         ("", ["trace"]),
-        ("a" * 300 + ".json", ["a" * 115 + ".json"]),
+        ("a" * 300 + ".json", ["a" * 195 + ".json"]),
+        ("日" * 300 + ".json", ["日" * 65 + ".json"]),
+        ("\ud800.json", ["?.json"]),
     ],
 )
 def test_a_name_cannot_lead_out_of_its_folder(name, parts):
@@ -51,6 +56,16 @@ def test_the_same_content_twice_keeps_one_folder(root):
     second, _ = uploads.write([("t.json", io.BytesIO(b"x"))])
     uploads.keep("id", second)
     assert os.listdir(root) == [os.path.basename(first)]
+
+
+def test_one_goes_when_its_trace_is_forgotten(root):
+    uploads = Uploads()
+    for name in ("first", "second"):
+        folder, _ = uploads.write([("t.json", io.BytesIO(name.encode()))])
+        uploads.keep(name, folder)
+    uploads.forget("first")
+    uploads.forget("never seen")
+    assert os.listdir(root) == [os.path.basename(folder)]
 
 
 def test_all_go_when_the_session_ends(root):

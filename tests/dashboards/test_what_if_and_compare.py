@@ -161,7 +161,7 @@ def test_the_same_trace_twice_is_no_comparison(show, as_open):
 @pytest.mark.parametrize("page", ["what_if", "compare"])
 def test_no_name_is_read_as_markdown(show, as_open, tmp_path_factory, page):
     job = state.shelf().open([str(write_hostile(tmp_path_factory.mktemp("hostile")))])
-    assert job.done.wait(60)
+    assert job.done.wait(300)
     query = {"before": as_open("cuda"), "after": job.id} if page == "compare" else {}
     shown = show(page, job.id, **query)
     marks = ("<img", "**bold**", "javascript:", "<b>", "onerror", "$E=mc", ":smile:")

@@ -118,9 +118,10 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE.values(), ids=HOSTILE.keys())
 def test_a_hostile_name_costs_bounded_time(name: str) -> None:
     identify(pl.Series(["warm"]))
-    start = time.perf_counter()
+    # Of the processor: what else the machine does is not counted. What is not bounded takes minutes.
+    start = time.process_time()
     identify(pl.Series([name]))
-    assert time.perf_counter() - start < 2.0
+    assert time.process_time() - start < 5.0
 
 
 def test_identify_keeps_its_contract_on_any_input() -> None:

@@ -8,7 +8,6 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import polars as pl
@@ -161,9 +160,8 @@ def test_views_triggers_and_virtual_tables_are_never_touched(author, tmp_path):
         connection.execute("CREATE TRIGGER t AFTER INSERT ON hidden BEGIN DELETE FROM StringIds; END")
         connection.execute(f"CREATE VIEW OSRT_API AS {endless}")
     connection.close()
-    started = time.monotonic()
+    # Whoever asked one of them would wait for ever.
     timeline = traceview.load(path)
-    assert time.monotonic() - started < 5
     assert timeline.events.filter(pl.col("kind") == "kernel").is_empty()
     assert timeline.device_work.height == 2  # the copies
     notes = {note.kind: note for note in timeline.report.notes}
@@ -348,15 +346,15 @@ def test_a_raw_report_is_exported_once_and_without_private_facts(report, author,
 
 
 @pytest.mark.parametrize(
-    ("body", "why"),
+    ("body", "limit_s", "why"),
     [
-        ("sys.exit(1)", "nsys ended with status 1"),
-        ("time.sleep(60)", "nsys did not finish within"),
-        ("pass", "nsys exported nothing that can be read"),
+        ("sys.exit(1)", 600.0, "nsys ended with status 1"),
+        ("time.sleep(600)", 0.5, "nsys did not finish within"),
+        ("pass", 600.0, "nsys exported nothing that can be read"),
     ],
 )
-def test_an_export_that_fails(report, body, why, tmp_path, monkeypatch):
-    monkeypatch.setattr("traceview.parsers.nsys.rep_file.TIME_LIMIT_S", 0.5)
+def test_an_export_that_fails(report, body, limit_s, why, tmp_path, monkeypatch):
+    monkeypatch.setattr("traceview.parsers.nsys.rep_file.TIME_LIMIT_S", limit_s)
     fake_nsys(tmp_path / "bin", body)
     error = refused(report)
     assert why in error.why

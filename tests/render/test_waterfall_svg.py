@@ -102,6 +102,25 @@ def test_names_of_a_trace_are_text_and_nothing_else():
     assert len(svg) < 20_000
 
 
+def test_a_name_that_does_not_fit_its_part_is_left_out_and_not_cut_to_nonsense():
+    # 10 of 100 parts are 60 units wide: room for 7 letters.
+    svg = waterfall_svg(chart(bar("step", ("idle: async wait", 10, 0), ("ab", 8, 0), ("denoise", 82, 0))))
+    written = [one.text for one in parsed(svg).iter(f"{SVG}text")]
+    assert "ab" in written
+    assert "denoise" in written
+    assert not [one for one in written if "…" in one or "..." in one]
+    assert any(one.startswith("idle: async wait: ") for one in written), "the legend has it"
+
+
+def test_a_long_name_may_lose_a_few_letters():
+    name = "a" * 24 + "b" * 24
+    svg = waterfall_svg(chart(bar("step", (name, 1000, 0))), width=420)
+    (words,) = [
+        one.text for one in parsed(svg).iter(f"{SVG}text") if one.text.startswith("aaa") and ":" not in one.text
+    ]
+    assert len(name) * 2 / 3 <= len(words) < len(name)
+
+
 def test_a_bar_of_no_length_and_no_bars_at_all():
     assert bars(waterfall_svg(chart(StepBar("empty", 0, ())))) == []
     assert parsed(waterfall_svg(Waterfall((), (), (), 0, by_stage=True, on_device=True))) is not None

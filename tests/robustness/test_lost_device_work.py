@@ -105,6 +105,18 @@ def test_one_rank_that_lost_much_is_not_hidden_by_others(tmp_path):
     assert notes(timeline) == [(WORK_LOST, "poor")]
 
 
+def test_one_row_is_told_as_one(tmp_path):
+    def told(name, good, **damage):
+        folder = tmp_path / name
+        folder.mkdir()
+        return [note.text for note in traceview.load(kineto(folder, good, 1, **damage)).report.notes]
+
+    lost = told("none", 0, dur=-5)
+    assert any(text.startswith("1 of 1 row of device work (100.0 %) could not be read: ") for text in lost)
+    (may_be,) = [text for text in told("one", 1, ts="x") if "may have been" in text]
+    assert may_be == "One row that could not be read may have been device work; 1 row of device work could be read."
+
+
 def test_of_two_reports_the_losses_add_up():
     both = ImportReport(device_loss=DeviceLoss(1, 2)) + ImportReport(device_loss=DeviceLoss(3, 4))
     assert both.device_loss == DeviceLoss(4, 6)

@@ -30,7 +30,8 @@ DESCRIPTION = (
 
 FIRST_PORT: Final = 8501
 _PORTS_TRIED: Final = 50
-_START_S: Final = 60.0
+_START_S: Final = 180.0
+"""A machine that many share may take minutes to import what is usually there in seconds."""
 _STOP_S: Final = 5.0
 _LOOPBACK: Final = "127.0.0.1"
 _OWN_NAMES: Final = ("localhost", _LOOPBACK, "::1")
@@ -121,15 +122,18 @@ def _serve(options: argparse.Namespace, host: str, port: int, out: TextIO) -> No
         try:
             _end_as_by_ctrl_c()
             _await(child, address)
-            print(f"traceview dashboard: {address}  (Ctrl-C ends it)", file=out, flush=True)
-            if not options.no_browser:
-                webbrowser.open(address)
+            if child.poll() is None:
+                print(f"traceview dashboard: {address}  (Ctrl-C ends it)", file=out, flush=True)
+                if not options.no_browser:
+                    webbrowser.open(address)
             child.wait()
         except KeyboardInterrupt:
             print(file=out)
         finally:
+            by_itself = child.poll() is not None
             _end(child)
-        if child.returncode not in {0, -signal.SIGTERM, -signal.SIGINT}:
+        # One that is ended from here, and has to be killed for it, is no failure.
+        if by_itself and child.returncode not in {0, -signal.SIGTERM, -signal.SIGINT}:
             raise TraceviewError(
                 "dashboard-ended", why=f"the dashboard ended by itself (exit code {child.returncode}).", next_step=""
             )

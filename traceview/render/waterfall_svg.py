@@ -35,6 +35,8 @@ _LINE: Final = 20
 _TEXT: Final = 12
 _LETTER: Final = 6.9
 """Width of an average letter at that size; text that might not fit is cut or left out."""
+_LEAST_LETTERS: Final = 12
+"""Fewer of a longer name do not tell it from others."""
 
 _FONT: Final = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', Arial, sans-serif"
 
@@ -228,7 +230,8 @@ def _bar(segments: Sequence[_Segment], wall: int, longest: int, place: tuple[int
             f'fill="{_fill(one.colour, striped=one.striped)}" data-ns="{one.ns}"><title>{escape(hover)}</title></rect>'
         )
         letters = int((right - left - 8) / _LETTER)
-        if letters >= min(len(one.name), 8) and letters >= 4:
+        # Of a name that loses much nothing can be read; the legend has it whole, and so has whoever points at it.
+        if letters >= len(one.name) or letters >= max(_LEAST_LETTERS, len(one.name) * 2 / 3):
             name = middle_cut(one.name, letters)
             ink = "#000000" if one.striped else _ink(one.colour)
             out.append(_words(name, left + 4, top + _BAR / 2 + 4, ink, halo=one.striped))

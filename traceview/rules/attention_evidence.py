@@ -13,7 +13,7 @@ from traceview.callers import caller
 from traceview.findings import MOST_EVENTS
 from traceview.quantities import percent
 from traceview.reasons import Role
-from traceview.rules.kernel_evidence import together
+from traceview.rules.kernel_evidence import milliseconds, together
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -49,7 +49,7 @@ def timing(facts: Facts, rows: Sequence[Dispatch]) -> Cost:
     busy_ns = facts.table.busy_ns
     if device_ns and busy_ns:
         everywhere = together(facts)
-        words = f": {device_ns / 1e6:.3f} ms of device time{everywhere}, {percent(device_ns / busy_ns)} of busy time"
+        words = f": {milliseconds(device_ns)} of device time{everywhere}, {percent(device_ns / busy_ns)} of busy time"
     elif host_ns:
         words = f": {host_words(facts, host_ns)}"
     else:
@@ -65,7 +65,7 @@ def host_words(facts: Facts, host_ns: int) -> str:
     """Host time in words: only a program that has no device and calls none surely computed on the CPU."""
     timeline = facts.timeline
     on_cpu = timeline.devices.is_empty() and timeline.events.filter(pl.col("kind") == "api").is_empty()
-    time = f"{host_ns / 1e6:.3f} ms"
+    time = milliseconds(host_ns)
     return f"{time} on the CPU" if on_cpu else f"{time} of host time, and no device work of theirs is recorded"
 
 

@@ -43,10 +43,11 @@ def share_of_busy(facts: Facts, work: pl.DataFrame) -> float:
 
 
 def milliseconds(ns: int) -> str:
-    """``"1.234 ms"``; from a second on ``"1.651 s"``, as the other lines of a report have it."""
-    if ns < _SECOND:
-        return f"{ns / 1e6:,.3f} ms"
-    return f"{ns / _SECOND:,.{max(0, 4 - len(str(ns // _SECOND)))}f} s"
+    """``"1.234 ms"``; from a second on ``"304.3 s"``, with the digits that reports show beside it."""
+    if ns >= _SECOND:
+        seconds = ns / 1e9
+        return f"{seconds:,.{max(0, 4 - len(str(int(seconds))))}f} s"
+    return f"{ns / 1e6:,.3f} ms"
 
 
 def together(facts: Facts) -> str:

@@ -156,6 +156,31 @@ test("shut lanes show one row, folded groups none", () => {
   assert.deepEqual(shut.items.map((item) => item.type), ["group", "lane", "lane", "group"]);
 });
 
+test("values over time lie above the lanes, or in one line when they are shut", () => {
+  const sizes = { group: 20, row: 10, gap: 2, counter: 30 };
+  const lanes = [{ group: 0, rows: 1 }], rows = [{ lane: 0, row: 0 }];
+  const open = core.layout([{}], lanes, rows, new Set(), new Set(), sizes, 2, false);
+  assert.deepEqual(open.items.map((item) => [item.type, item.y]), [["counters", 0], ["counter", 20], ["counter", 50], ["group", 80], ["lane", 100]]);
+  assert.deepEqual([...open.rowY], [100]);
+  const shut = core.layout([{}], lanes, rows, new Set(), new Set(), sizes, 2, true);
+  assert.deepEqual(shut.items.map((item) => item.type), ["counters", "group", "lane"]);
+  assert.equal(core.layout([{}], lanes, rows, new Set(), new Set(), sizes).items[0].type, "group");
+});
+
+test("a value holds until the next one", () => {
+  const at = [10, 20, 20, 30, 5, 15];
+  assert.deepEqual([5, 10, 15, 20, 29, 30, 99].map((t) => core.sampleAt(at, t, 0, 4)), [-1, 0, 0, 2, 2, 3, 3]);
+  assert.deepEqual([4, 5, 14, 15].map((t) => core.sampleAt(at, t, 4, 6)), [-1, 4, 4, 5]);
+  assert.equal(core.sampleAt(at, 1, 2, 2), -1);
+});
+
+test("values in words", () => {
+  assert.deepEqual([0, 999, 1536, 2707847680, -860295680, 5e12].map((v) => core.formatValue(v, "bytes")),
+    ["0 B", "999 B", "1.536 kB", "2.708 GB", "-860.3 MB", "5 TB"]);
+  assert.equal(core.formatValue(100.5, "W"), "100.5 W");
+  assert.equal(core.formatValue(1 / 3, ""), "0.333333");
+});
+
 test("the row of an entry", () => {
   const rows = [{ first: 0 }, { first: 4 }, { first: 9 }];
   assert.deepEqual([0, 3, 4, 8, 9, 50].map((index) => core.rowOf(rows, index)), [0, 0, 1, 1, 2, 2]);
