@@ -230,3 +230,26 @@ def test_the_share_of_find_centers_bounds_what_it_can_win(corpus):
     found = what_if(stages, {"find_centers": REMOVED}, attributed_only=True)
     assert f"{1 - found.ceiling_ns / found.before_ns:.2%}" == "52.60%"
     assert f"{found.ceiling:.2f}" == "2.11"
+
+
+def test_a_stage_is_no_shorter_than_what_its_host_works_for_it():
+    """The sampler's 144 launches a step take 6.6 ms; at a tenth of its device work the device waits for them."""
+    timeline = load(f"{FOLDER}/audio-decoder.cuda-authored.json.gz")
+    made = stage_table(timeline)
+    found = what_if(made, {"sampler": Change(Effect.FASTER, 10)}, host_ns=host_work(timeline, made))
+    # What is not the sampler's, and the host range of the sampler: it never waits in it.
+    rest = found.before_ns - found.stages["sampler"][0]
+    assert found.most_ns == pytest.approx(rest + 6_614_264, abs=2_000)
+    assert found.least_ns == pytest.approx(rest + found.stages["sampler"][0] / 10, abs=2)
+    assert any("the host works 6.614 ms per step for sampler itself" in text for text in found.assumptions)
+    # At half of it the device is still the slower one, and nothing is said.
+    half = what_if(made, {"sampler": Change(Effect.FASTER, 2)})
+    assert half.most_ns < found.before_ns
+    assert not any("for sampler itself" in text for text in half.assumptions)
+
+
+def test_a_host_that_is_always_behind_wins_nothing_by_a_faster_device(corpus):
+    timeline = load(corpus / "pytorch" / "nccl-args-a100.json.gz")
+    made = stage_table(timeline)
+    found = what_if(made, {"backward": Change(Effect.FASTER, 10)}, host_ns=host_work(timeline, made))
+    assert found.most_ns == found.before_ns

@@ -108,6 +108,23 @@ def test_what_xla_compiles_for_one_call_is_one_compilation():
     ]
 
 
+def test_loading_a_program_is_no_compilation():
+    """Each device loads it on a thread of its own; the names are libtpu's."""
+    found = table(
+        op("PjitFunction(f)", 0, 100), host("compile", "backend_compile_and_load", 10, 90),
+        *(host("compile", "LoadProgramCacheMiss", 95, 140 + at, thread=at) for at in range(1, 4)),
+    )  # fmt: skip
+    assert found.select("function", "dur_ns").rows() == [("f", 80_000)]
+
+
+def test_passes_of_a_compilation_that_began_before_the_recording_are_one():
+    found = table(
+        host("compile", "XLA::TPU LLO scheduling", 0, 20, thread=1), host("compile", "XLA::TPU code generation", 25, 30, thread=1),
+        op("PjitFunction(f)", 100, 200), host("compile", "backend_compile_and_load", 110, 190),
+    )  # fmt: skip
+    assert found.select("function", "dur_ns").rows() == [(None, 25_000), ("f", 80_000)]
+
+
 def test_a_new_program_under_a_known_name_was_compiled_somewhere():
     def run(at, program):
         return kernel("jit_f(123)", at, at + 10, kind="xla_module", details={"program_id": program})
