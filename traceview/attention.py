@@ -292,7 +292,7 @@ def _calls_by_kernel(timeline: Timeline, work: pl.DataFrame) -> AttentionCalls:
 
 
 def _with_their_calls(work: pl.DataFrame) -> pl.DataFrame:
-    """Helper kernels that no op asked for get the ``root`` of the kernel they serve: work is planned outside the call."""
+    """Helper kernels that no op asked for get the ``root`` of the kernel they serve: calls are planned outside."""
     attention = pl.col("family") == "attention"
     helpers = work.filter(attention & (pl.col("role") != "main") & (pl.col("root") < 0)).sort("start_ns")
     if helpers.is_empty():
