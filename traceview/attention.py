@@ -99,9 +99,11 @@ def find_calls(timeline: Timeline) -> AttentionCalls:
     """Find the attention calls of a linked timeline."""
     work = _device_work(timeline)
     roots = _Roots(timeline)
-    rooted = work.with_columns(
-        pl.Series("root", roots.of_events(work["op_id"])),
-        pl.Series("captured_root", roots.of_events(work["captured_op"])),
+    rooted = _with_their_calls(
+        work.with_columns(
+            pl.Series("root", roots.of_events(work["op_id"])),
+            pl.Series("captured_root", roots.of_events(work["captured_op"])),
+        )
     )
     own, free = rooted.filter(pl.col("root") >= 0), rooted.filter(pl.col("root") < 0)
     # A call that was captured ran nothing then: its replays are the calls.
@@ -313,6 +315,19 @@ def _calls_by_kernel(timeline: Timeline, work: pl.DataFrame) -> AttentionCalls:
     )
     members = owned.join(calls.select("event_id", "call"), on="event_id").select("id", "call")
     return AttentionCalls(calls, members)
+
+
+def _with_their_calls(work: pl.DataFrame) -> pl.DataFrame:
+    """Helper kernels that no op asked for get the ``root`` of the kernel they serve: calls are planned outside."""
+    attention = pl.col("family") == "attention"
+    helpers = work.filter(attention & (pl.col("role") != "main") & (pl.col("root") < 0)).sort("start_ns")
+    if helpers.is_empty():
+        return work
+    main = work.filter(attention & (pl.col("role") == "main")).sort("start_ns")
+    served, _ = _with_owners(helpers, main)
+    found = served.select("id", "owner").join(main.select(owner="id", found="root"), on="owner").select("id", "found")
+    work = work.join(found, on="id", how="left", maintain_order="left")
+    return work.with_columns(root=pl.coalesce("found", "root")).drop("found")
 
 
 def _with_owners(helpers: pl.DataFrame, main: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:

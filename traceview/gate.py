@@ -346,9 +346,7 @@ def _as_recorded(timeline: Timeline, table: DispatchTable) -> tuple[Verdict, str
             f"no device kernel is recorded and none of the {host_ops:,} host ops asks for attention, "
             "so there is nothing to judge"
         )
-    blind = [
-        row for row in table.dispatches if row.family in _SAYS_NOTHING and row.implementation not in _NO_ATTENTION
-    ]
+    blind = [row for row in table.dispatches if row.family in _SAYS_NOTHING and row.implementation not in _NO_ATTENTION]
     timeless, kernels = sum(_timeless(row) for row in blind), sum(row.count for row in table.dispatches)
     if timeless > BLIND_SHARE * kernels:
         return Verdict.INCONCLUSIVE, (

@@ -204,3 +204,24 @@ def test_backward_is_its_own_row() -> None:
 def test_overlapping_kernels_count_once() -> None:
     (row,) = attention(kernel(FLASH, 0, 10, stream=1), kernel(FLASH, 5, 15, stream=2), host("op", "x", 0, 1))
     assert row.device_ns == 15_000
+
+
+MERGE = "void vllm::merge_attn_states_kernel<__nv_bfloat16, 128>(int)"
+PLAN = "void flash::prepare_varlen_num_blocks_kernel<1, true>(int)"
+FA3 = "void cutlass::device_kernel<flash::enable_sm90_or_later<flash::FlashAttnFwdSm90<flash::CollectiveMainloopFwdSm90<2> > > >"
+
+
+def test_a_kernel_that_merges_serves_whichever_attention_ran() -> None:
+    """Shared merging code says nothing of its own: without the Triton kernel it merges what flash-3 computed."""
+    (row,) = attention(kernel(FA3, 0, 10), kernel(MERGE, 12, 14))
+    assert (row.implementation, row.count, row.device_ns) == ("flash-3", 1, 12_000)
+
+
+def test_work_that_is_planned_by_an_op_of_its_own_is_no_call() -> None:
+    (row,) = attention(
+        *run(0, 1, "_vllm_fa3_C::get_scheduler_metadata", PLAN),
+        *run(20, 2, "vllm::unified_attention_with_output", FA3),
+        *run(40, 3, "vllm::unified_attention_with_output", FA3),
+    )
+    assert (row.op, row.implementation, row.count) == ("vllm::unified_attention_with_output", "flash-3", 2)
+    assert row.device_ns == 30_000

@@ -170,3 +170,9 @@ def test_up_to_a_twentieth_in_opaque_graphs_changes_nothing() -> None:
     calls = [event for n in range(19) for event in flash_call(1000 * n, n + 1)]
     assert judged(*calls, *block(50_000, 10, 99)).verdict is Verdict.PASS
     assert judged(*calls, *block(50_000, 11, 99)).verdict is Verdict.INCONCLUSIVE
+
+
+def test_a_kernel_that_only_waits_hides_no_attention() -> None:
+    result = judged(kernel("at::cuda::(anonymous namespace)::spin_kernel(long)", 0, 90), kernel(GEMM, 95, 100))
+    assert result.exit_code is ExitCode.OK
+    assert result.summary.startswith("no attention ran: none of the 2 device events")

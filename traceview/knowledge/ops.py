@@ -7,6 +7,7 @@ import tomllib
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +30,19 @@ class AttentionOp:
 
 
 @cache
+def _table() -> dict[str, Any]:
+    return tomllib.loads(files("traceview.knowledge").joinpath("attention_ops.toml").read_text(encoding="utf-8"))
+
+
+@cache
+def _helpers() -> tuple[re.Pattern[str], ...]:
+    """Names that hold the words of attention and ask for none."""
+    return tuple(re.compile(row["pattern"]) for row in _table()["helper"])
+
+
+@cache
 def attention_ops() -> tuple[AttentionOp, ...]:
     """The table, in the order in which it is tried."""
-    table = tomllib.loads(files("traceview.knowledge").joinpath("attention_ops.toml").read_text(encoding="utf-8"))
     return tuple(
         AttentionOp(
             pattern=re.compile(row["pattern"]),
@@ -40,10 +51,11 @@ def attention_ops() -> tuple[AttentionOp, ...]:
             backend=row.get("backend"),
             implementation=row.get("implementation"),
         )
-        for row in table["op"]
+        for row in _table()["op"]
     )
 
 
 def find_attention_op(name: str) -> AttentionOp | None:
     """The row for an op name, or ``None`` if the name does not ask for attention."""
-    return next((op for op in attention_ops() if op.pattern.search(name)), None)
+    found = next((op for op in attention_ops() if op.pattern.search(name)), None)
+    return None if found is not None and any(helper.search(name) for helper in _helpers()) else found
