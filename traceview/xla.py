@@ -30,7 +30,9 @@ TEXT_KEYS: Final = ("long_name", "hlo_text", "expression")
 PATH_KEYS: Final = ("op_name", "tf_op")
 """Detail names under which the framework path of the op is recorded, best first."""
 
-PRODUCT: Final = r"^(convolution( (base|window)-dilated)*|convolution fusion|dot|dot fusion|gemm fusion|ragged-dot|scaled-dot)$"
+PRODUCT: Final = (
+    r"^(convolution( (base|window)-dilated)*|convolution fusion|dot|dot fusion|gemm fusion|ragged-dot|scaled-dot)$"
+)
 """Categories of matrix products. XLA on TPUs calls a fusion around one ``convolution fusion``."""
 
 CONVOLUTION_PATH: Final = r"conv_general_dilated|(^|/)(depthwise_?)?conv[123]d|Conv[123]D"
