@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from nsys.test_attribution import loaded, names
-from sample_traces.nsys_authoring import VM, Export
+from sample_traces.nsys_authoring import A100, H100, VM, Export
 from traceview.gate import check
 from traceview.kernels import identify
 from traceview.xla_compilations import xla_compilations
@@ -64,6 +64,17 @@ def test_gpus_of_exports_before_the_table_was_renamed(tmp_path):
         "ordinal": 0, "name": "Tesla V100-SXM2-16GB", "vendor": "nvidia", "compute_major": 7, "compute_minor": 0,
         "memory_bytes": 16_945_512_448, "sm_count": 80,
     }  # fmt: skip
+
+
+def test_gpus_of_2021_go_by_their_id(tmp_path):
+    export = Export("2022")
+    for device in range(2):
+        rank = export.process(300 + device, A100 if device else H100, device=device)
+        rank.launch("k")
+    for row in export.tables["TARGET_INFO_GPU"]:
+        del row["cuDevice"]
+    devices = loaded(export, tmp_path).devices.sort("ordinal")
+    assert devices.select("ordinal", "name").rows() == [(0, H100.name), (1, A100.name)]
 
 
 def test_calls_of_mpi_in_tables_of_their_own(tmp_path):

@@ -12,8 +12,8 @@ QUIET_SECONDS: Final = 0.5
 """A trace that is read sooner shows no progress at all."""
 
 LOG_SECONDS: Final = 30.0
-"""Without a terminal the first line comes after so long, each next one after twice the time: a program that says nothing
-for minutes, as while ``nsys`` exports a report, looks as if it hung."""
+"""Without a terminal the first line comes after so long, each next one after twice the time: a program that says
+nothing for minutes, as while ``nsys`` exports a report, looks as if it hung."""
 
 
 class Progress:
