@@ -27,7 +27,7 @@ CATEGORY_KEYS: Final = ("hlo_category", "category")
 TEXT_KEYS: Final = ("long_name", "hlo_text", "expression")
 """Detail names under which the text of the instruction is recorded, best first."""
 
-PATH_KEYS: Final = ("op_name", "tf_op")
+PATH_KEYS: Final = ("op_name", "tf_op", "level 0")
 """Detail names under which the framework path of the op is recorded, best first."""
 
 PRODUCT: Final = (
