@@ -97,7 +97,9 @@ def captured_ops(timeline: Timeline) -> pl.DataFrame:
     ).filter(pl.col("process").is_not_null())
     created = nodes.filter(pl.col("thread").is_not_null()).join(
         # Old exports write what is not known as 0.
-        timeline.details[ORIGINAL].rename({"value": "original"}).filter(pl.col("original") != 0), on="id", how="left"
+        timeline.details[ORIGINAL].rename({"value": "original"}).filter(pl.col("original") != 0),
+        on="id",
+        how="left",
     )
     clones = _told_once(created.drop_nulls("original"), "original")
     origins = _told_once(created.filter(pl.col("original").is_null() & pl.col("op_id").is_not_null()), "op_id")

@@ -81,8 +81,8 @@ _DROPPED: Final = frozenset({"profiler-dropped", "profiler-dropped-records", "pr
 def not_judged(timeline: Timeline) -> str | None:
     """What a verdict on the rest leaves out, for its own line: device work that is known to be missing.
 
-    Up to :data:`SMALL_SHARE` of the rows may be lost and a check still pass, and a recording may lack the work of some of
-    its launches; who reads "pass" must not take it for all that ran.
+    Up to :data:`SMALL_SHARE` of the rows may be lost and a check still pass, and a recording may lack the work of some
+    of its launches; who reads "pass" must not take it for all that ran.
 
     Args:
         timeline: Of one file or several.

@@ -27,10 +27,12 @@ CATEGORY_KEYS: Final = ("hlo_category", "category")
 TEXT_KEYS: Final = ("long_name", "hlo_text", "expression")
 """Detail names under which the text of the instruction is recorded, best first."""
 
-PATH_KEYS: Final = ("op_name", "tf_op")
+PATH_KEYS: Final = ("op_name", "tf_op", "level 0")
 """Detail names under which the framework path of the op is recorded, best first."""
 
-PRODUCT: Final = r"^(convolution( (base|window)-dilated)*|convolution fusion|dot|dot fusion|gemm fusion|ragged-dot|scaled-dot)$"
+PRODUCT: Final = (
+    r"^(convolution( (base|window)-dilated)*|convolution fusion|dot|dot fusion|gemm fusion|ragged-dot|scaled-dot)$"
+)
 """Categories of matrix products. XLA on TPUs calls a fusion around one ``convolution fusion``."""
 
 CONVOLUTION_PATH: Final = r"conv_general_dilated|(^|/)(depthwise_?)?conv[123]d|Conv[123]D"

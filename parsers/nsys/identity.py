@@ -193,6 +193,8 @@ class Gpus:
             gpu = next(iter(self.by_id))
         if gpu is None and not self.several:
             gpu = next((key for key, row in self.by_id.items() if row["cuDevice"] == ordinal), None)
+            if gpu is None and ordinal in self.by_id and all(row["cuDevice"] is None for row in self.by_id.values()):
+                gpu = ordinal  # exports of 2021 have no cuDevice, and their own reports take the id for it
         if gpu is not None:
             return ("gpu", gpu), self._facts(gpu, ordinal)
         return ("ordinal", pid, ordinal), {**self._common(), "ordinal": ordinal}

@@ -49,7 +49,9 @@ class Names:
         wanted = ids.drop_nulls().unique()
         strings = tables.read(STRINGS, ("id",), ("value",))
         strings = strings.filter(pl.col("id").is_in(wanted.implode())).unique("id", keep="first", maintain_order=True)
-        self._texts |= {key: text if text is not None else "" for key, text in strings.select("id", "value").iter_rows()}
+        self._texts |= {
+            key: text if text is not None else "" for key, text in strings.select("id", "value").iter_rows()
+        }
 
     def unknown(self, ids: pl.Series) -> pl.Series:
         """Which rows have no string, or an empty one."""

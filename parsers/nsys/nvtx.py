@@ -49,7 +49,10 @@ _PLAIN_OPERATOR: Final = r"^(?:aten|prim|prims|c10d)::\w+(?:\.\w+)?$"
 UNNAMED: Final = "unnamed range"
 """Name of a range without a text, or whose text is not in the export."""
 
-_COMPILER: Final = r"^(?:TSL:)?Xla(?:Compile\w*|Pass(?:Pipeline)?|Emit\w+|Optimize\w+|MemoryScheduler|BufferAssignment|CreateGpuExecutable|AutotunerCompilation):#"
+_COMPILER: Final = (
+    r"^(?:TSL:)?Xla(?:Compile\w*|Pass(?:Pipeline)?|Emit\w+|Optimize\w+|MemoryScheduler|BufferAssignment"
+    r"|CreateGpuExecutable|AutotunerCompilation):#"
+)
 """Ranges that XLA sets while it compiles (``XlaCompile:#module=jit_f,program_id=2#``), in its domain ``TSL``. Names in
 public exports of JAX programs; openxla/xla ``gpu_compiler.cc``, read 2026-11."""
 

@@ -191,6 +191,21 @@ def test_a_quick_read_shows_no_progress():
     assert terminal.written == ""
 
 
+def test_a_log_gets_a_line_now_and_then(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("traceview.cli.progress.time.monotonic", lambda: now[0])
+    log = Terminal(tty=False)
+    with Progress(log, show=True) as progress:
+        for second in range(0, 131, 10):
+            now[0] = float(second)
+            progress(second / 200)
+    assert log.written.splitlines() == [
+        "traceview: still reading after 30 s (15%)",
+        "traceview: still reading after 60 s (30%)",
+        "traceview: still reading after 120 s (60%)",
+    ]
+
+
 def test_options_that_count():
     assert command.positive("3") == 3
     for text in ("0", "-1", "x", "1.5"):

@@ -67,6 +67,11 @@ NAMES = {
     "ExecuteReplicated.__call__": (NOTHING, ""),
     "_send_cond_16/pivot_t/_236_0:_Send": (NOTHING, ""),
     "/blocks.0/blocks.0.0/Conv + /blocks.0/blocks.0.1/Relu": (NOTHING, ""),
+    "cub::DeviceRadixSort": (NOTHING, ""),
+    "thrust::sort_by_key": (NOTHING, ""),
+    "cublasGemmEx": (NOTHING, ""),
+    "Waiting for GIL": (NOTHING, ""),
+    "XlaPassPipeline:#name=optimization,module=jit_step#": (NOTHING, ""),
     "[pl][profile][Callback]TQDMProgressBar.on_train_start": (NOTHING, ""),
 }  # fmt: skip
 

@@ -128,7 +128,9 @@ class TestWaitingForTheHost:
 
 
 def test_the_verdict_finds_a_kernel_by_its_path(loaded):
-    timeline = loaded(ops_of(("closed_call.2", {"hlo_category": "custom-call", "tf_op": "jit(f)/mha_forward/pallas_call"})))
+    timeline = loaded(
+        ops_of(("closed_call.2", {"hlo_category": "custom-call", "tf_op": "jit(f)/mha_forward/pallas_call"}))
+    )
     (row,) = dispatch_table(timeline).attention
     assert (row.implementation, row.verdict) == ("pallas", "ok")
 

@@ -11,6 +11,7 @@ import pytest
 import traceview
 from traceview.busy import busy
 from traceview.report import kernel_report, report
+from traceview.stages import assign_stages
 from traceview.xprof_figures import xprof_figures
 
 
@@ -215,3 +216,17 @@ def test_both_files_of_a_host_are_one(profiles, tmp_path):
     timeline = traceview.load(tmp_path)
     assert [one.path.name for one in timeline.runs] == ["h.xplane.pb"]
     assert any("same host and holds more" in note.text for note in timeline.report.notes)
+
+
+def test_ops_of_tensorflow_give_stages(profiles):
+    """Profiles of TensorFlow on GPUs say of each kernel of which op it is, as ``level 0``."""
+    timeline = traceview.load(profiles / "tf-bert-v100-multi-worker.xplane.pb")
+    work = assign_stages(timeline).timeline.device_work.with_columns(pl.col("stage").cast(pl.String))
+    ops = timeline.details["level 0"].with_columns(pl.col("value").cast(pl.String))
+    told = work.join(ops, on="id", how="left")
+    inside = told.filter(pl.col("value").str.contains(r"replica_\d+/.*/transformer/layer_\d+/self_attention/"))
+    assert inside.height == 576
+    assert inside["stage"].unique().to_list() == [
+        "replica/bert_span_labeler/bert_encoder/transformer/layer/self_attention"
+    ]
+    assert told.filter(pl.col("stage").is_null() & pl.col("value").str.contains("/", literal=True)).height == 0

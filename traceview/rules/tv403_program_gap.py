@@ -9,8 +9,8 @@ Why it costs
     for a transfer.
 
 Evidence it needs
-    Module runs of the device (``XLA Modules`` in XProf). Host transfers are told by their category; infeed and outfeed also by
-    their name.
+    Module runs of the device (``XLA Modules`` in XProf). Host transfers are told by their category; infeed and outfeed
+    also by their name.
 
 When it is wrong
     A server without requests waits by nature. The first gap may be the compilation of the next program (TV301).

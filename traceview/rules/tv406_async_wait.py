@@ -12,8 +12,9 @@ Evidence it needs
     Operations of the device by name (``XLA Ops`` in XProf), with start and end.
 
 When it is wrong
-    Waits for the host (infeed, host send and receive) are not meant: TV403 has them. The copies may be the work itself, as where weights do not fit beside the activations and are streamed. A server
-    without requests can also wait inside a program.
+    The copies may be the work itself, as where weights do not fit beside the activations and are streamed. A server
+    without requests can also wait inside a program. Waits for the host (infeed, host send and receive) are not meant:
+    TV403 has them.
 
 Fix
     Look at what is waited for. Copies: less data (smaller types, weights that stay on the device), larger batches, or a

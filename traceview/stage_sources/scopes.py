@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from traceview.stage_sources.patterns import StagePattern
     from traceview.timeline import Timeline
 
-KEYS: Final = ("op_name", "tf_op")
-"""Arguments that hold the path of scopes, best first: the program says more than the event, where it is recorded."""
+KEYS: Final = ("op_name", "tf_op", "level 0")
+"""Arguments that hold the path of scopes, best first: the program says more than the event, where it is recorded.
+``level 0`` is the op of a kernel in profiles of TensorFlow on GPUs (seen in one of 2020)."""
 
 _TRANSPARENT: Final = re.compile(
     r"^(?:jit|pjit|xmap|pmap|vmap|remat|checkpoint|shard_map|custom_jvp|custom_vjp|core_call|xla_call)\(.*\)$"
