@@ -81,7 +81,8 @@ def _json(probe: Probe) -> bytes:
 
 def _json_with(pattern: bytes, *, without: bytes = b"") -> Callable[[Probe], bool]:
     wanted = re.compile(pattern)
-    return lambda probe: bool(_json(probe) and wanted.search(probe.text) and not (without and without in probe.text))
+    # Long metadata may push what a file must not hold beyond its head.
+    return lambda probe: bool(_json(probe) and wanted.search(probe.text) and not (without and probe.holds(without)))
 
 
 def _has_trace_events(probe: Probe) -> bool:
