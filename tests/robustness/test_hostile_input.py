@@ -222,3 +222,20 @@ def test_a_name_of_a_megabyte_fills_no_screen(tmp_path: Path, command: str) -> N
     assert done.stderr == ""
     assert len(done.stdout) < 40_000
     assert name[:40].replace("\n", "\\x0a") in done.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments", [["report", "--format", "json"], ["report", "--format", "html"]]
+    + [["check-dispatch", "--output", form] for form in ("json", "junit", "sarif")],
+)  # fmt: skip
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_no_character_is_lost_in_a_form_for_machines(tmp_path: Path, arguments: list[str], encoding: str) -> None:
+    path = trace(tmp_path, [kernel("\u043a\u0435\u0440_\u00b5", 1000, 500)])
+    environment = {**os.environ, "PYTHONIOENCODING": encoding}
+    done = subprocess.run([*PROGRAM, *arguments, str(path)], capture_output=True, check=False, env=environment)
+    assert done.stderr == b""
+    text = done.stdout.decode("ascii")
+    if "html" in arguments or "junit" in arguments:
+        assert "&#1082;&#1077;&#1088;_&#181;" in text
+    else:
+        assert "\u043a\u0435\u0440_\u00b5" in str(json.loads(text))

@@ -73,7 +73,9 @@ def run(options: argparse.Namespace) -> Answer:
         print_report(result, out)
 
     def page(out: TextIO) -> None:
-        out.write(html)
+        from traceview.render.markup import write_markup
+
+        write_markup(html, out)
 
     if path and options.format is None:
         return Answer(ExitCode.OK, lambda out: print(wrote_page(path), file=out))
