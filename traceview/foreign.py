@@ -16,12 +16,9 @@ from traceview.sqlite_header import MAGIC, missing_size
 from traceview.wire import looks_like_perfetto, looks_like_xplane, was_stored_as_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Collection
 
     from traceview.formats import Probe
-
-SEARCH_LIMIT: Final = 256 * 1024 * 1024
-"""How much decompressed text is searched when the head alone cannot tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +81,13 @@ def _json(probe: Probe) -> bytes:
 
 def _json_with(pattern: bytes, *, without: bytes = b"") -> Callable[[Probe], bool]:
     wanted = re.compile(pattern)
-    return lambda probe: bool(_json(probe) and wanted.search(probe.text) and not (without and without in probe.text))
+    # Long metadata may push what a file must not hold beyond its head.
+    return lambda probe: bool(_json(probe) and wanted.search(probe.text) and not (without and probe.holds(without)))
 
 
 def _has_trace_events(probe: Probe) -> bool:
-    return _json(probe) == b"{" and b'"traceEvents"' in probe.text
+    # Long metadata may stand before them.
+    return _json(probe) == b"{" and probe.holds(b'"traceEvents"')
 
 
 def _is_ascend(probe: Probe) -> bool:
@@ -98,33 +97,7 @@ def _is_ascend(probe: Probe) -> bool:
     if any(mark in probe.text for mark in marks):
         return True
     # msprof writes a bare list and names its processes only after hundreds of kilobytes of events.
-    return _json(probe) == b"[" and b'"ph"' in probe.text and _search(probe, marks)
-
-
-def _search(probe: Probe, marks: tuple[bytes, ...]) -> bool:
-    """Whether one of ``marks`` occurs in the first :data:`SEARCH_LIMIT` bytes of the text."""
-    tail = b""
-    for block in _text_blocks(probe):
-        if any(mark in tail + block for mark in marks):
-            return True
-        tail = block[-64:]
-    return False
-
-
-def _text_blocks(probe: Probe) -> Iterator[bytes]:
-    """The text in pieces, up to :data:`SEARCH_LIMIT`, or to where it cannot be decompressed."""
-    from isal import isal_zlib
-
-    unpack = isal_zlib.decompressobj(wbits=31).decompress if probe.compression else None
-    size = 0
-    with probe.path.open("rb") as file:
-        while size < SEARCH_LIMIT and (block := file.read(1 << 16)):
-            try:
-                text = block if unpack is None else unpack(block)
-            except isal_zlib.error:  # type: ignore[misc]  # the stub declares an instance
-                return
-            size += len(text)
-            yield text
+    return _json(probe) == b"[" and b'"ph"' in probe.text and probe.holds(*marks)
 
 
 def _is_pickle(probe: Probe) -> bool:

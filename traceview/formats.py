@@ -7,15 +7,20 @@ A parser package offers one object that keeps :class:`Format` under the entry-po
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from traceview.timeline import Timeline
 
 ENTRY_POINT_GROUP = "traceview.parsers"
+
+SEARCH_LIMIT: Final = 256 * 1024 * 1024
+"""How much decompressed text is searched when the head alone cannot tell."""
+
+_BLOCK: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +40,43 @@ class Probe:
     head: bytes
     text: bytes
     compression: str
+
+    def holds(self, *marks: bytes, limit: int = SEARCH_LIMIT) -> bool:
+        """Whether one of ``marks`` occurs in the text, beyond its head too: for the rare file whose head cannot tell.
+
+        Args:
+            marks: Of at most 64 bytes each.
+            limit: How much decompressed text is searched.
+        """
+        tail = b""
+        for block in self._text_blocks(limit):
+            if any(mark in tail + block for mark in marks):
+                return True
+            tail = block[-64:]
+        return False
+
+    def _text_blocks(self, limit: int) -> Iterator[bytes]:
+        """The text in pieces, up to ``limit``, or to where it cannot be decompressed."""
+        from isal import isal_zlib
+
+        stream = isal_zlib.decompressobj(wbits=31) if self.compression else None
+        size = 0
+        with self.path.open("rb") as file:
+            packed = b""
+            while size < limit and (packed or (packed := file.read(_BLOCK))):
+                if stream is None:
+                    text, packed = packed, b""
+                else:
+                    try:
+                        # A block can stand for a thousand times its size, which need not be held at once.
+                        text = stream.decompress(packed, _BLOCK)
+                    except isal_zlib.error:  # type: ignore[misc]  # the stub declares an instance
+                        return
+                    packed = stream.unconsumed_tail
+                    if stream.eof:
+                        packed, stream = stream.unused_data, isal_zlib.decompressobj(wbits=31)
+                size += len(text)
+                yield text
 
 
 class Format(Protocol):

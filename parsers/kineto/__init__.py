@@ -18,6 +18,8 @@ _KINETO_MARKS = (
     b'"Kernel"', b'"kernel"', b'"cpu_instant_event"', b'"cuda_driver"', b'"cuda_sync"', b'"gpu_memset"',
     b'"gpu_user_annotation"', b'"xpu_runtime"', b'"privateuse1_runtime"', b'"mtia_runtime"', b'"PyTorch Profiler',
 )  # fmt: skip
+_MOST_HEAD = 48 << 20
+"""As much as the reader takes before the events."""
 _NO_EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[\s*\]')
 _FOREIGN_MARKS = (b'"/device:', b'"/host:CPU"', b'"highres-ticks"', b'"Ascend Hardware"', b'"CANN"')
 
@@ -33,14 +35,16 @@ class KinetoFormat:
         text = probe.text.removeprefix(b"\xef\xbb\xbf").lstrip()
         if text[:1] not in (b"{", b"[") or any(mark in text for mark in _FOREIGN_MARKS):
             return 0.0
-        has_events = b'"traceEvents"' in text
         marks = sum(mark in text for mark in _KINETO_MARKS)
+        has_events = b'"traceEvents"' in text
+        if marks and not has_events and text[:1] == b"{":
+            # A long head (process groups of thousands of ranks, package lists) puts the events beyond what was seen.
+            has_events = probe.holds(b'"traceEvents"', limit=_MOST_HEAD)
         if has_events:
             # Other tools use the same envelope: without a mark of ours, only an empty list of events can be ours.
             return min(0.5 + 0.2 * marks, 0.95) if marks else 0.5 * bool(_NO_EVENTS.search(text))
         if text[:1] == b"[":
             return 0.6 if marks and b'"ph"' in text else 0.0
-        # A long head (package lists, process groups) can push the events beyond what the probe has seen.
         return 0.4 if marks else 0.05 * (probe.size > len(probe.head))
 
     def parse(self, path: Path, *, run: int, progress: Callable[[float], None] | None) -> Timeline:

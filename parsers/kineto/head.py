@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from traceview.errors import UnreadableTraceError
 
 from .event import BrokenEventError, Kind, Value, read_member
-from .values import decode_string
+from .values import decode_string, without_surrogates
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -86,9 +86,21 @@ def _parsed(value: Value) -> Any:
     if value.kind is Kind.STRING:
         return decode_string(value.inner)[0]
     try:
-        return json.loads(value.raw, strict=False)
+        read = json.loads(value.raw, strict=False)
+        return _sound(read) if "\\u" in value.raw else read
     except (ValueError, RecursionError):
         return value.raw
+
+
+def _sound(value: Any) -> Any:
+    """The same without halves of surrogate pairs, which no frame and no file can hold."""
+    if isinstance(value, str):
+        return without_surrogates(value)[0]
+    if isinstance(value, list):
+        return [_sound(one) for one in value]
+    if isinstance(value, dict):
+        return {_sound(key): _sound(one) for key, one in value.items()}
+    return value
 
 
 def _skip(text: str, at: int) -> int:

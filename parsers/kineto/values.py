@@ -89,17 +89,17 @@ def decode_string(raw: str) -> tuple[str, str | None]:
         The text, and the kind of repair it took or None.
     """
     if "\\" not in raw:
-        return _without_surrogates(raw)
+        return without_surrogates(raw)
     try:
         text = json.loads(f'"{raw}"', strict=False)
     except ValueError:
-        return _without_surrogates(raw)[0], "repaired-backslash"
+        return without_surrogates(raw)[0], "repaired-backslash"
     if _PYTHON_FRAME.search(raw) and _SIMPLE_ESCAPE_RESULT.search(text) and not _SIMPLE_ESCAPE_RESULT.search(raw):
-        return _without_surrogates(raw)[0], "repaired-backslash"
-    return _without_surrogates(text)
+        return without_surrogates(raw)[0], "repaired-backslash"
+    return without_surrogates(text)
 
 
-def _without_surrogates(text: str) -> tuple[str, str | None]:
+def without_surrogates(text: str) -> tuple[str, str | None]:
     """A string that UTF-8 can hold."""
     if text.isascii() or not _SURROGATE.search(text):
         return text, None

@@ -227,3 +227,34 @@ def test_interrupting_the_program(tmp_path):
         program.send_signal(signal.SIGINT)
         _, err = program.communicate(timeout=300)
     assert (program.returncode, err) == (130, "\ntraceview: interrupted\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["step", "x.json"], "Did you mean steps?"),
+        (
+            ["steps", "x.json", "--fromat", "json"],
+            "traceview steps: error: unrecognized arguments: --fromat json. Did you mean --format?",
+        ),
+        (
+            ["check-dispatch", "x.json", "--expct=a.toml"],
+            "unrecognized arguments: --expct=a.toml. Did you mean --expect?",
+        ),
+        (["report", "x.json", "--format", "jsno"], "Did you mean json?"),
+        (["--vresion"], "traceview: error: unrecognized arguments: --vresion. Did you mean --version?"),
+        (
+            ["capture", "torch", "--stepz", "3", "--", "x.py", "--foo"],
+            "unrecognized arguments: --stepz. Did you mean --steps?",
+        ),
+        (["steps", "x.json", "--zzz"], "traceview steps: error: unrecognized arguments: --zzz"),
+    ],
+)
+def test_what_may_have_been_meant_is_said(arguments, said, run):
+    done = run(*arguments)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.endswith(f"{said}\n")
+
+
+def test_an_argument_cannot_write_to_the_terminal_as_it_likes(run):
+    assert run("steps", "x.json", "--\x1b[31m\nforged").err.endswith("unrecognized arguments: --\\x1b[31m\\x0aforged\n")

@@ -228,3 +228,28 @@ def test_real_files_of_other_tools(file, code, corpus):
 def test_no_real_kineto_trace_is_taken_for_another_kind(corpus):
     for path in sorted((corpus / "pytorch").iterdir()):
         assert foreign.identify(sniffing.probe(path)) is None, path.name
+
+
+def test_the_next_step_names_every_format_that_is_read(write):
+    said = str(refusal(write("x.txt", b"hello\n")))
+    for word in ("prof.export_chrome_trace", "Nsight Systems", "XProf", "traceview capture"):
+        assert word in said
+
+
+def test_what_lies_behind_the_head_counts(write):
+    long = b'{"meta": "' + b"x" * 3_000_000 + b'", '
+    events = b'"traceEvents": [{"ph": "X", "cat": "toplevel", "name": "f", "ts": 1, "dur": 2, "pid": 1, "tid": 1}]}'
+    for data in (long + events, gzip.compress(long + events)):
+        assert refusal(write("t", data)).code == "chrome-trace"
+    assert refusal(write("t", long + b'"a": 1}')).code == "json-without-events"
+
+
+def test_the_text_is_searched_in_bounded_steps_and_across_them(write):
+    mark = b"MARK-of-some-length"
+    for before in (0, (1 << 20) - 7, 3 << 20):
+        text = b" " * before + mark
+        for data in (text, gzip.compress(text), gzip.compress(text[: before + 3]) + gzip.compress(text[before + 3 :])):
+            seen = sniffing.probe(write("t", data))
+            assert seen.holds(b"no", mark)
+            assert not seen.holds(b"other")
+    assert not sniffing.probe(write("t", b" " * (3 << 20) + mark)).holds(mark, limit=1 << 20)

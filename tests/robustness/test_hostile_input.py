@@ -153,3 +153,89 @@ def test_a_full_disk_is_said_and_is_exit_code_2(tmp_path: Path) -> None:
     assert "No space left on device" in done.stderr
     assert "defect" not in done.stderr
     assert silent.returncode == 2
+
+
+def test_metadata_before_the_events_may_be_long(tmp_path: Path) -> None:
+    """Process groups of thousands of ranks, as PyTorch lists them, are more than the head of a file that is probed."""
+    groups = [{"pg_name": str(at), "pg_size": 16384, "ranks": list(range(16384))} for at in range(4)]
+    path = trace(tmp_path, [kernel()], deviceProperties=[], distributedInfo={"rank": 3, "pg_config": groups})
+    assert path.stat().st_size > 300_000
+    for given in (path, packed(path)):
+        timeline = load(given)
+        assert timeline.events["name"].to_list() == ["k"]
+        assert timeline.runs[0].rank == 3
+
+
+def packed(path: Path) -> Path:
+    other = path.with_suffix(".json.gz")
+    other.write_bytes(gzip.compress(path.read_bytes()))
+    return other
+
+
+HALF = "a\ud800b"
+"""Half of a surrogate pair: JSON can say it, nothing else can hold it."""
+
+
+def test_half_a_character_is_replaced_wherever_it_stands(tmp_path: Path) -> None:
+    capture = {"schema": "traceview.capture/1", "framework": "torch", "versions": {"torch": HALF}, "gpus": [HALF]}
+    path = trace(
+        tmp_path,
+        [kernel(HALF, **{HALF: HALF}), {"ph": "M", "name": "thread_name", "pid": 0, "tid": 7, "args": {"name": HALF}}],
+        deviceProperties=[{"id": 0, "name": HALF}],
+        distributedInfo={"backend": HALF, "rank": 0},
+        torch_version=HALF,
+        traceview={**capture, "contract": {"model": HALF}},
+        **{HALF: [HALF]},
+    )
+    timeline = load(path)
+    assert timeline.events["name"].to_list() == ["a\ufffdb"]
+    assert timeline.devices["name"].to_list() == ["a\ufffdb"]
+    for command in ("report", "kernels", "check-dispatch"):
+        for form in ("text", "json"):
+            done = subprocess.run([*PROGRAM, command, str(path), "--format", form], capture_output=True, check=False)
+            assert b"defect" not in done.stderr
+            assert done.returncode in (0, 3)
+            done.stdout.decode("utf-8")
+
+
+def test_half_a_character_beside_the_trace_or_in_one_of_xprof(tmp_path: Path) -> None:
+    path = trace(tmp_path, [kernel()])
+    document = {"schema": "traceview.capture/1", "framework": "jax", "versions": {"jax": HALF}, "contract": {"m": HALF}}
+    (tmp_path / "trace.json.traceview.json").write_text(json.dumps(document))
+    meta = {"ph": "M", "pid": 1, "name": "process_name", "args": {"name": "/device:TPU:0"}}
+    lane = {"ph": "M", "pid": 1, "tid": 3, "name": "thread_name", "args": {"name": "XLA Ops"}}
+    event = {"ph": "X", "pid": 1, "tid": 3, "ts": 1, "dur": 2, "name": HALF, "args": {"hlo_category": HALF, HALF: HALF}}
+    viewer = tmp_path / "viewer.trace.json"
+    viewer.write_text(json.dumps({"displayTimeUnit": "ns", "metadata": {}, "traceEvents": [meta, lane, event]}))
+    for one in (path, viewer):
+        for form in ("text", "json"):
+            done = subprocess.run([*PROGRAM, "report", str(one), "--format", form], capture_output=True, check=False)
+            assert (done.returncode, done.stderr) == (0, b"")
+            done.stdout.decode("utf-8")
+
+
+@pytest.mark.parametrize("command", ["report", "check-dispatch"])
+def test_a_name_of_a_megabyte_fills_no_screen(tmp_path: Path, command: str) -> None:
+    name = "x \n" * 300_000
+    path = trace(tmp_path, [kernel(name)], deviceProperties=[{"id": 0, "name": name}], torch_version=name)
+    done = subprocess.run([*PROGRAM, command, str(path)], capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    assert len(done.stdout) < 40_000
+    assert name[:40].replace("\n", "\\x0a") in done.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments", [["report", "--format", "json"], ["report", "--format", "html"]]
+    + [["check-dispatch", "--output", form] for form in ("json", "junit", "sarif")],
+)  # fmt: skip
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_no_character_is_lost_in_a_form_for_machines(tmp_path: Path, arguments: list[str], encoding: str) -> None:
+    path = trace(tmp_path, [kernel("\u043a\u0435\u0440_\u00b5", 1000, 500)])
+    environment = {**os.environ, "PYTHONIOENCODING": encoding}
+    done = subprocess.run([*PROGRAM, *arguments, str(path)], capture_output=True, check=False, env=environment)
+    assert done.stderr == b""
+    text = done.stdout.decode("ascii")
+    if "html" in arguments or "junit" in arguments:
+        assert "&#1082;&#1077;&#1088;_&#181;" in text
+    else:
+        assert "\u043a\u0435\u0440_\u00b5" in str(json.loads(text))

@@ -146,11 +146,11 @@ class Window:
 
     def _step(self) -> None:
         """End a step; the last one ends the recording."""
-        if self._begun is None or not isinstance(self.recording, TorchRecording) or self.recording.info is not None:
+        if self._begun is None or not isinstance(self.recording, TorchRecording):
             return
-        now = time.monotonic()
+        before, now = self.recording.info, time.monotonic()
         self.recording.step()
-        if self.recording.info is not None:
+        if before is None and self.recording.info is not None:
             self.recorded_s = now - self._begun
 
     def _stop(self) -> None:

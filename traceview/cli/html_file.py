@@ -64,7 +64,7 @@ def wrote_page(path: str) -> str:
     from traceview.render.transfer_text import size
 
     length = f", {size(os.path.getsize(path))}" if os.path.isfile(path) else ""
-    return f"wrote {plain(path)}: the report as one page{length}. Open it in a browser, or send it.\n"
+    return f"wrote {plain(path)}: the report as one page{length}. Open it in a browser, or send it."
 
 
 def _refused(path: str, why: str, next_step: str) -> UsageError:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import difflib
 import os
+import re
 import sys
 import traceback
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
 from traceview import __version__
 from traceview.cli.encoding import tolerate
@@ -53,6 +55,9 @@ _EXIT_CODES: Final = (
     "Exit codes: 0 it holds, 1 it does not hold, 2 cannot run (usage, unreadable trace, defect), "
     "3 the trace cannot tell."
 )
+_INVALID_CHOICE: Final = re.compile(r"invalid choice: '([^']*)' \(choose from (.*)\)$", re.DOTALL)
+_WORD: Final = re.compile(r"[\w-]+")
+_UNKNOWN: Final = "unrecognized arguments: "
 _ISSUES: Final = "please report it with the output of the same command and --debug"
 
 
@@ -84,7 +89,10 @@ def _main(arguments: Sequence[str] | None) -> int:
         tolerate(stream)
     commands = [cast("Command", import_module(f"traceview.cli.{module}")) for module in COMMANDS]
     parser = build_parser(commands)
-    options = parser.parse_args(arguments)
+    options, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        # Said by the parser of the command, whose options could have been meant.
+        parser.command_parsers.get(options.command, parser).error(f"unrecognized arguments: {' '.join(unknown)}")
     if options.command is None:
         parser.print_help()
         return ExitCode.CANNOT_RUN
@@ -134,9 +142,38 @@ class _HelpFormatter(argparse.HelpFormatter):
         self._action_max_length = 18
 
 
-def build_parser(commands: Sequence[Command]) -> argparse.ArgumentParser:
+class _Parser(argparse.ArgumentParser):
+    """A parser that says what may have been meant.
+
+    Attributes:
+        command_parsers: Those of the commands, by name.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.command_parsers: dict[str, argparse.ArgumentParser] = {}
+
+    def error(self, message: str) -> NoReturn:
+        """End the program with exit code 2, after one line and the usage."""
+        from traceview.render.names import plain
+
+        super().error(f"{plain(message)}{self._meant(message)}")
+
+    def _meant(self, message: str) -> str:
+        if choice := _INVALID_CHOICE.search(message):
+            given, known = choice[1], _WORD.findall(choice[2])
+        elif message.startswith(_UNKNOWN):
+            given = message.removeprefix(_UNKNOWN).split(maxsplit=1)[0].partition("=")[0]
+            known = [text for action in self._actions for text in action.option_strings]
+        else:
+            return ""
+        near = difflib.get_close_matches(given, known, 1)
+        return f". Did you mean {near[0]}?" if near and near[0] != given else ""
+
+
+def build_parser(commands: Sequence[Command]) -> _Parser:
     """The parser of the whole command line."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="traceview",
         description="Which kernel actually ran, where the time went, and why. Reads traces of the PyTorch profiler, "
         "Nsight Systems and XProf (JAX, TensorFlow, PyTorch/XLA).",
@@ -145,7 +182,7 @@ def build_parser(commands: Sequence[Command]) -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"traceview {__version__}")
-    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands", parser_class=_Parser)
     for command in commands:
         own = subparsers.add_parser(
             command.NAME,
@@ -156,6 +193,7 @@ def build_parser(commands: Sequence[Command]) -> argparse.ArgumentParser:
             allow_abbrev=False,
         )
         command.add_options(own)
+        parser.command_parsers[command.NAME] = own
     return parser
 
 

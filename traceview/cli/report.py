@@ -73,13 +73,14 @@ def run(options: argparse.Namespace) -> Answer:
         print_report(result, out)
 
     def page(out: TextIO) -> None:
-        out.write(html)
+        from traceview.render.markup import write_markup
+
+        write_markup(html, out)
 
     if path and options.format is None:
-        said = wrote_page(path)
-        return Answer(ExitCode.OK, lambda out: out.write(said))
+        return Answer(ExitCode.OK, lambda out: print(wrote_page(path), file=out))
     if path:
-        print(f"traceview: note: {wrote_page(path)}", end="", file=sys.stderr)
+        print(f"traceview: note: {wrote_page(path)}", file=sys.stderr)
     if options.format == "html":
         return Answer(ExitCode.OK, page)
     return in_form(options, document=document, text=text, markdown=markdown)

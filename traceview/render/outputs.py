@@ -54,6 +54,10 @@ def write(form: str, checked: Checked, out: TextIO) -> None:
     """Write the result; unlike :func:`render`, text takes width and colour from where it goes."""
     if form == "text":
         _write_text(checked, out)
+    elif form == "junit":
+        from traceview.render.markup import write_markup
+
+        write_markup(render(form, checked), out)
     else:
         out.write(render(form, checked))
 

@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from traceview.render.names import kernel_names, plain
+from traceview.render.names import kernel_names, middle_cut, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -24,6 +24,9 @@ MOST_WIDTH: Final = 160
 
 INDENT: Final = 2
 GAP: Final = "  "
+
+MOST_TEXT: Final = 4_000
+"""Characters of one value or paragraph: a name in a trace can be of any length, and the JSON forms have all of it."""
 
 _UNIT: Final = re.compile(r"(\d) (%|ns|us|ms|s)(?!\w)")
 """A number and its unit stay on one line."""
@@ -85,7 +88,7 @@ class Page:
 
     def facts(self, facts: Iterable[tuple[str, str]], *, blank: bool = True) -> None:
         """``name  value`` lines; long values continue below their own start."""
-        rows = [(name, plain(value)) for name, value in facts if value]
+        rows = [(name, _bounded(value)) for name, value in facts if value]
         if not rows:
             return
         if blank:
@@ -174,7 +177,7 @@ class Page:
     def _lines(self, text: str, *, indent: int = 0, first: str = "", style: str = "") -> None:
         lead = " " * indent
         wrapped = textwrap.wrap(
-            _UNIT.sub("\\1\u00a0\\2", plain(text)),
+            _UNIT.sub("\\1\u00a0\\2", _bounded(text)),
             self.width,
             initial_indent=lead + first,
             subsequent_indent=lead + " " * len(first),
@@ -186,6 +189,11 @@ class Page:
     def _print(self, text: Text) -> None:
         text.rstrip()
         self._console.print(text, soft_wrap=True)
+
+
+def _bounded(text: str) -> str:
+    """Safe to print, and no longer than anybody reads; cut before it is made safe, as that makes it longer."""
+    return middle_cut(plain(middle_cut(text, MOST_TEXT)), MOST_TEXT)
 
 
 def _cell(cell: str | Text) -> Text:
