@@ -342,9 +342,9 @@ def _as_recorded(timeline: Timeline, table: DispatchTable) -> tuple[Verdict, str
     kernel_ns = sum(row.device_ns for row in table.dispatches)
     if not table.device_events:
         host_ops = timeline.events.filter(pl.col("kind") == "op").height
+        asks = "the only host op asks for no" if host_ops == 1 else f"none of the {host_ops:,} host ops asks for"
         return Verdict.INCONCLUSIVE, (
-            f"no device kernel is recorded and none of the {host_ops:,} host ops asks for attention, "
-            "so there is nothing to judge"
+            f"no device kernel is recorded and {asks} attention, so there is nothing to judge"
         )
     blind = [row for row in table.dispatches if row.family in _SAYS_NOTHING and row.implementation not in _NO_ATTENTION]
     timeless, kernels = sum(_timeless(row) for row in blind), sum(row.count for row in table.dispatches)
@@ -361,7 +361,9 @@ def _as_recorded(timeline: Timeline, table: DispatchTable) -> tuple[Verdict, str
             f"are not identified (such as {longest[:80]})"
         )
     return Verdict.PASS, (
-        f"no attention ran: none of the {table.device_events:,} device events is an attention kernel, "
+        "no attention ran: the only device event is no attention kernel, and no op asks for one"
+        if table.device_events == 1
+        else f"no attention ran: none of the {table.device_events:,} device events is an attention kernel, "
         "and no op asks for one"
     )
 

@@ -2,7 +2,7 @@
 import {
   lowerBound, formatNs, formatCount, clampView, zoom, hitTest, matchNames, countMatches, nextMatch, rowOf,
 } from "./core.js";
-import { Painter, GUTTER, RULER, TOP, SIZES } from "./paint.js";
+import { Painter, RULER, TOP, SIZES } from "./paint.js";
 
 /** What reacts; the subclass owns the page and what goes to and comes from the server. */
 export class Navigator extends Painter {
@@ -182,7 +182,7 @@ export class Navigator extends Painter {
     if (!this.data) return;
     const { x } = this.place(event);
     const focused = this.canvas.getRootNode().activeElement === this.canvas;
-    if (x < GUTTER) {
+    if (x < this.gutter) {
       event.preventDefault();
       return this.scrollBy(event.deltaY);
     }
@@ -196,7 +196,7 @@ export class Navigator extends Painter {
     if (!this.data || event.button > 1) return;
     this.canvas.focus({ preventScroll: true });
     const { x, y } = this.place(event);
-    if (x < GUTTER && y > TOP) return this.toggle(y);
+    if (x < this.gutter && y > TOP) return this.toggle(y);
     this.canvas.setPointerCapture(event.pointerId);
     const moving = event.shiftKey || event.button === 1 || y < RULER;
     this.drag = { mode: moving ? "pan" : y < TOP ? "flag" : "area", x, y, view: { ...this.view }, moved: false };
@@ -213,7 +213,7 @@ export class Navigator extends Painter {
       const by = ((this.drag.x - x) / this.width()) * (this.drag.view.t1 - this.drag.view.t0);
       this.go(this.drag.view.t0 + by, this.drag.view.t1 + by);
     } else if (this.drag.mode === "area") {
-      const [low, high] = [this.timeAt(Math.max(GUTTER, Math.min(x, this.drag.x))), this.timeAt(Math.max(x, this.drag.x))];
+      const [low, high] = [this.timeAt(Math.max(this.gutter, Math.min(x, this.drag.x))), this.timeAt(Math.max(x, this.drag.x))];
       this.chosen = -1;
       this.kept = null;
       this.links = null;
@@ -324,12 +324,12 @@ export class Navigator extends Painter {
   }
 
   cellAt(x, y) {
-    if (x < GUTTER || y < TOP) return null;
+    if (x < this.gutter || y < TOP) return null;
     const inside = y - TOP + this.scroll;
     for (let k = 0; k < this.rows.length; k++) {
       const top = this.plan.rowY[k];
       if (top < 0 || inside < top || inside >= top + SIZES.row) continue;
-      const cell = hitTest(this.cells[k], x - GUTTER);
+      const cell = hitTest(this.cells[k], x - this.gutter);
       if (cell < 0) return null;
       const cells = this.cells[k];
       return { row: k, index: cells.index[cell], n: cells.n[cell], code: cells.code[cell], total: cells.total[cell] };
@@ -339,7 +339,7 @@ export class Navigator extends Painter {
 
   /** The counter at a height, if one is drawn there. */
   counterAt(x, y) {
-    if (x < GUTTER || y < TOP) return -1;
+    if (x < this.gutter || y < TOP) return -1;
     const item = this.itemAt(y);
     return item?.type === "counter" ? item.index : -1;
   }

@@ -1,22 +1,26 @@
 // How the timeline is drawn: lanes, cells, flags, the selection and its flows, names and ruler, on a 2D canvas.
 import { KIND_CODE, formatNs, formatValue, lowerBound, ticks, mergeRow, flows, rowOf, layout, cut, brief, inkOn } from "./core.js";
 
-export const GUTTER = 216, RULER = 24, FLAGS = 16, LEAST_PX = 2, HEIGHT = 500;
+/** Most room for the names of lanes, and most of the whole width: a phone has little. */
+export const GUTTER = 216, GUTTER_SHARE = 0.34;
+export const RULER = 24, FLAGS = 16, LEAST_PX = 2, HEIGHT = 500;
 export const TOP = RULER + FLAGS;
 export const SIZES = { group: 22, row: 17, gap: 5, counter: 30 };
 
 /** What draws; the subclass owns the canvas, the data and the state. */
 export class Painter {
+  gutter = GUTTER;
+
   width() {
-    return Math.max(50, this.canvas.clientWidth - GUTTER);
+    return Math.max(50, this.canvas.clientWidth - this.gutter);
   }
 
   timeAt(x) {
-    return this.view.t0 + ((x - GUTTER) / this.width()) * (this.view.t1 - this.view.t0);
+    return this.view.t0 + ((x - this.gutter) / this.width()) * (this.view.t1 - this.view.t0);
   }
 
   xOf(time) {
-    return GUTTER + ((time - this.view.t0) / (this.view.t1 - this.view.t0)) * this.width();
+    return this.gutter + ((time - this.view.t0) / (this.view.t1 - this.view.t0)) * this.width();
   }
 
   colour(code) {
@@ -33,6 +37,7 @@ export class Painter {
       this.canvas.dataset.draws = String(Number(this.canvas.dataset.draws ?? 0) + 1);
       this.canvas.dataset.view = `${Math.floor(this.view.t0)}-${Math.ceil(this.view.t1)}`;
       this.canvas.dataset.flows = this.links ? String((this.links.from >= 0 ? 1 : 0) + this.links.to.length) : "0";
+      this.canvas.dataset.counters = String(this.countersShut ? 0 : this.data.counters.length);
       this.canvas.dataset.entries = String(this.cols.start.length);
       this.canvas.dataset.chosen = this.chosen >= 0 ? String(this.cols.id[this.chosen]) : "";
     });
@@ -48,6 +53,7 @@ export class Painter {
     const height = Math.min(HEIGHT, Math.max(160, this.plan.height + TOP + 8));
     const width = this.canvas.parentElement.clientWidth;
     if (!width) return;
+    this.gutter = Math.min(GUTTER, Math.round(width * GUTTER_SHARE));
     const ratio = window.devicePixelRatio || 1;
     if (this.canvas.width !== Math.round(width * ratio) || this.canvas.height !== Math.round(height * ratio)) {
       this.canvas.width = Math.round(width * ratio);
@@ -97,10 +103,10 @@ export class Painter {
   }
 
   drawCells(ctx, width, height) {
-    const room = width - GUTTER, row = SIZES.row;
+    const room = width - this.gutter, row = SIZES.row;
     ctx.save();
     ctx.beginPath();
-    ctx.rect(GUTTER, TOP, room, height - TOP);
+    ctx.rect(this.gutter, TOP, room, height - TOP);
     ctx.clip();
     const byCode = new Map();
     const titles = [];
@@ -127,14 +133,14 @@ export class Painter {
     for (const [key, list] of byCode) {
       ctx.fillStyle = this.colour(key >> 2);
       ctx.globalAlpha = (key & 2 ? 1 : 0.2) * (key & 1 ? 0.85 : 1);
-      for (let k = 0; k < list.length; k += 4) ctx.fillRect(GUTTER + list[k], list[k + 1], list[k + 2], list[k + 3]);
+      for (let k = 0; k < list.length; k += 4) ctx.fillRect(this.gutter + list[k], list[k + 1], list[k + 2], list[k + 3]);
     }
     ctx.globalAlpha = 1;
     for (const [x, y, w, index, code, hit] of titles) {
       const text = cut(brief(this.data.names[this.cols.name[index]]), Math.floor((w - 6) / this.charWidth));
       if (!text) continue;
       ctx.fillStyle = hit ? this.inkFor(code) : this.theme.text;
-      ctx.fillText(text, GUTTER + x + 3, y + row / 2 + 0.5);
+      ctx.fillText(text, this.gutter + x + 3, y + row / 2 + 0.5);
     }
     ctx.restore();
   }
@@ -143,7 +149,7 @@ export class Painter {
   drawCounters(ctx, width, height) {
     ctx.save();
     ctx.beginPath();
-    ctx.rect(GUTTER, TOP, width - GUTTER, height - TOP);
+    ctx.rect(this.gutter, TOP, width - this.gutter, height - TOP);
     ctx.clip();
     for (const item of this.plan.items) {
       const y = TOP + item.y - this.scroll;
@@ -155,7 +161,7 @@ export class Painter {
       let k = Math.max(first, lowerBound(at, this.view.t0, first, last) - 1);
       if (k >= last) continue;
       ctx.beginPath();
-      const start = Math.max(this.xOf(at[k]), GUTTER - 2);
+      const start = Math.max(this.xOf(at[k]), this.gutter - 2);
       ctx.moveTo(start, yOf(0));
       let x = start;
       for (; k < last && at[k] < this.view.t1; k++) {
@@ -184,11 +190,11 @@ export class Painter {
   drawFlags(ctx, width, height) {
     ctx.save();
     ctx.beginPath();
-    ctx.rect(GUTTER, RULER, width - GUTTER, height - RULER);
+    ctx.rect(this.gutter, RULER, width - this.gutter, height - RULER);
     ctx.clip();
     for (const flag of this.data.flags) {
       const x0 = this.xOf(flag.t0), x1 = this.xOf(flag.t1);
-      if (x1 < GUTTER || x0 > width) continue;
+      if (x1 < this.gutter || x0 > width) continue;
       const lane = flag.device === null || flag.device === undefined ? null : flag.device;
       ctx.fillStyle = this.theme.text;
       if (x1 - x0 > 3) {
@@ -202,7 +208,7 @@ export class Painter {
         ctx.fillRect(x0, RULER + FLAGS - 3, x1 - x0, 2);
         ctx.globalAlpha = 1;
       }
-      const middle = Math.min(Math.max((x0 + x1) / 2, GUTTER + 6), width - 6);
+      const middle = Math.min(Math.max((x0 + x1) / 2, this.gutter + 6), width - 6);
       ctx.beginPath();
       if (flag.kind === "gap") ctx.rect(middle - 4, RULER + 3, 8, 8);
       else {
@@ -218,7 +224,7 @@ export class Painter {
   drawSelection(ctx, width, height) {
     ctx.save();
     ctx.beginPath();
-    ctx.rect(GUTTER, TOP, width - GUTTER, height - TOP);
+    ctx.rect(this.gutter, TOP, width - this.gutter, height - TOP);
     ctx.clip();
     if (this.area) {
       ctx.fillStyle = this.theme.accent;
@@ -283,15 +289,15 @@ export class Painter {
   drawLabels(ctx, height) {
     ctx.save();
     ctx.beginPath();
-    ctx.rect(0, TOP, GUTTER, height - TOP);
+    ctx.rect(0, TOP, this.gutter, height - TOP);
     ctx.clip();
-    const room = Math.floor((GUTTER - 22) / this.charWidth);
+    const room = Math.floor((this.gutter - 22) / this.charWidth);
     for (const item of this.plan.items) {
       const y = TOP + item.y - this.scroll;
       if (y + item.h < TOP || y > height) continue;
       const head = item.type === "group" || item.type === "counters";
       ctx.fillStyle = head ? this.theme.panel : this.theme.back;
-      ctx.fillRect(0, y, GUTTER - 1, item.h - 1);
+      ctx.fillRect(0, y, this.gutter - 1, item.h - 1);
       ctx.fillStyle = this.theme.text;
       if (head) {
         const own = item.type === "group";
@@ -317,7 +323,7 @@ export class Painter {
     }
     ctx.restore();
     ctx.fillStyle = this.theme.line;
-    ctx.fillRect(GUTTER - 1, 0, 1, height);
+    ctx.fillRect(this.gutter - 1, 0, 1, height);
   }
 
   drawRuler(ctx, width, height) {
@@ -329,9 +335,9 @@ export class Painter {
     ctx.globalAlpha = 1;
     ctx.save();
     ctx.beginPath();
-    ctx.rect(GUTTER, 0, width - GUTTER, height);
+    ctx.rect(this.gutter, 0, width - this.gutter, height);
     ctx.clip();
-    for (const mark of ticks(this.view.t0, this.view.t1, width - GUTTER).marks) {
+    for (const mark of ticks(this.view.t0, this.view.t1, width - this.gutter).marks) {
       const x = this.xOf(mark);
       ctx.globalAlpha = 0.25;
       ctx.fillStyle = this.theme.line;
@@ -349,7 +355,7 @@ export class Painter {
       ctx.fillRect(x0, RULER - 2, Math.max(1, x1 - x0), 2);
       const text = formatNs(this.measured[1] - this.measured[0]);
       const w = ctx.measureText(text).width + 8;
-      const x = Math.min(Math.max((x0 + x1 - w) / 2, GUTTER + 2), width - w - 2);
+      const x = Math.min(Math.max((x0 + x1 - w) / 2, this.gutter + 2), width - w - 2);
       ctx.fillRect(x, 3, w, RULER - 8);
       ctx.fillStyle = this.theme.back;
       ctx.fillText(text, x + 4, RULER / 2 - 1);

@@ -2,7 +2,7 @@
 // as text, never as markup. The arithmetic is in core.js, the drawing in paint.js, moving and selecting in navigate.js;
 // all are put in front of this file when it is served, and the imports taken out.
 import { NONE, NO_STAGE, KIND_CODE, formatNs, formatCount, formatValue, sampleAt, clampView, cellList, indexById, cut } from "./core.js";
-import { GUTTER, RULER, TOP } from "./paint.js";
+import { RULER, TOP } from "./paint.js";
 import { Navigator } from "./navigate.js";
 
 const SETTLE_MS = 150;
@@ -290,7 +290,7 @@ class TimelineView extends Navigator {
 
   setHover(at) {
     this.hover = at;
-    if (!at || at.x < GUTTER || !this.plan) {
+    if (!at || at.x < this.gutter || !this.plan) {
       this.tip.hidden = true;
       return;
     }

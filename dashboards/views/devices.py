@@ -56,7 +56,7 @@ def _spread(frame: pl.DataFrame) -> str:
     if most["busy"] - least["busy"] <= _ALIKE:
         return f"{'Both' if frame.height == 2 else f'All {frame.height:,}'} devices are about equally busy."
     return (
-        f"Of {frame.height:,} devices {least['device']} is busy least ({percent(least['busy'])}) and {most['device']} "
+        f"Of {frame.height:,} devices, {least['device']} is busy least ({percent(least['busy'])}) and {most['device']} "
         f"most ({percent(most['busy'])})."
     )
 

@@ -98,6 +98,22 @@ def test_several_files_are_the_ranks_of_one_run(page, dashboard):
     expect(drawn(page)).to_have_attribute("aria-label", re.compile("^Timeline of 262 events in 13 lanes over "))
 
 
+def test_a_finding_leads_to_its_longest_event_and_a_trace_can_be_removed(page, dashboard):
+    answered(page, dashboard, TPU)
+    trace = address(page)["trace"]
+    page.locator("[class*=st-key-finding-0]").get_by_role("link", name="Show it on the timeline").first.click()
+    canvas = drawn(page)
+    page.get_by_role("heading", name="Selected event").wait_for()
+    event = told(page, trace=trace, event=re.compile(r"\d+"))["event"]
+    expect(canvas).to_have_attribute("data-chosen", event)
+    to(page, "Open")
+    known = page.locator(f".st-key-known-{trace}")
+    known.get_by_role("button", name="Remove").click()
+    known.wait_for(state="detached")
+    page.goto(f"{dashboard}/overview?trace={trace}")
+    page.get_by_text("This server does not have the trace of this link").wait_for()
+
+
 @pytest.mark.parametrize(
     ("name", "says"),
     [

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import re
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from in_browser import LAST, PATIENCE_MS, drawn, expect, row_of, settled, shown, span, to, told, until
+from in_browser import LAST, PATIENCE_MS, again, drawn, expect, row_of, settled, shown, span, to, told, until
 from traceview import load
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_traces"
@@ -153,6 +155,31 @@ def test_a_kernel_shows_what_launched_it_and_a_launch_its_kernel(page, link):
     page.get_by_role("dialog", name="Keys and mouse").wait_for()
     page.keyboard.press("Enter")
     page.get_by_role("dialog", name="Keys and mouse").wait_for(state="hidden")
+
+
+def test_a_counter_is_drawn_above_the_lanes_and_tells_its_value(page, dashboard, tmp_path, keep):
+    """Power is 100 in the first half and 250 in the second."""
+    op = {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 1000.0, "dur": 1000.0}
+    power = [
+        {"ph": "C", "name": "GPU power", "pid": 1, "tid": 1, "ts": at, "args": {"watt": watt}}
+        for at, watt in ((1000.0, 100), (1500.0, 250))
+    ]
+    file = tmp_path / "power.json"
+    file.write_text(json.dumps({"schemaVersion": 1, "traceEvents": [op, *power]}), encoding="utf-8")
+    page.goto(dashboard)
+    page.locator("input[type=file]").first.set_input_files(str(file))
+    page.get_by_role("heading", name=LAST["Overview"], exact=True).wait_for()
+    to(page, "Timeline")
+    canvas, tip = drawn(page), page.locator(".tv-tip")
+    width = canvas.bounding_box()["width"] - GUTTER
+    for share, value in ((0.25, "100 since 0 ns"), (0.75, "250 since 500 us")):
+        places = itertools.cycle({"x": GUTTER + width * share + more, "y": TOP + 22 + 15} for more in (0, 5))
+        again(lambda: canvas.hover(position=next(places)), lambda: value in (tip.text_content() or ""), page)  # noqa: B023 - used at once
+    expect(tip).to_contain_text("GPU power · watt")
+    keep("pointed-at")
+    # Its head folds it away; what is below moves up.
+    canvas.click(position={"x": 30, "y": TOP + 11})
+    until(page, canvas, "c.counters === '0'")
 
 
 def test_an_address_may_name_an_event_alone(page, link):

@@ -37,7 +37,7 @@ def test_the_least_busy_one_comes_first_and_is_named(opened):
     row = table.frame.row(0, named=True)
     assert (row["busy"], row["idle"], row["idle most for"]) == (0.0, 1.0, "launch")
     (remark,) = table.remarks
-    assert remark.startswith(f"Of 2 devices {row['device']} is busy least (0.0 %) and ")
+    assert remark.startswith(f"Of 2 devices, {row['device']} is busy least (0.0 %) and ")
 
 
 def test_two_that_are_alike_are_told_as_one(opened):
