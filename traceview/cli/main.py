@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import difflib
 import os
 import re
 import sys
@@ -167,6 +166,8 @@ class _Parser(argparse.ArgumentParser):
             known = [text for action in self._actions for text in action.option_strings]
         else:
             return ""
+        import difflib
+
         near = difflib.get_close_matches(given, known, 1)
         return f". Did you mean {near[0]}?" if near and near[0] != given else ""
 
