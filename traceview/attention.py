@@ -340,7 +340,7 @@ def _with_owners(helpers: pl.DataFrame, main: pl.DataFrame) -> tuple[pl.DataFram
     for lane in (["device", "stream", "implementation"], ["device", "stream"]):
         owners = main.select(*lane, "start_ns", owner="id")
         for side in ("backward", "forward"):
-            joined = helpers.join_asof(owners, on="start_ns", by=lane, strategy=side, check_sortedness=False)  # type: ignore[arg-type]
+            joined = helpers.join_asof(owners, on="start_ns", by=lane, strategy=side, check_sortedness=False)
             placed.append(joined.filter(pl.col("owner").is_not_null()))
             helpers = joined.filter(pl.col("owner").is_null()).drop("owner")
     return pl.concat(placed), helpers
