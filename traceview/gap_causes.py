@@ -152,9 +152,10 @@ def _host_causes(host: HostTime, pieces: Pieces, threads: NDArray[np.int64], lau
     # What is still open is Python or nothing. Where no launch returns, a long stretch is not the pace of launching,
     # whatever ops it is made of.
     passive = whole.cause == _ANY
-    whole.say(passive & (run_lengths(whole, passive) > PACE_NS), Cause.HOST_WORK)
     generic = np.isin(whole.cause, (_ANY, _CODE[Cause.LAUNCH])) & ~pace
-    whole.say(generic & (run_lengths(whole, generic, turn) > SLOW_NS), Cause.HOST_WORK)
+    long = passive & (run_lengths(whole, passive) > PACE_NS)
+    long |= generic & (run_lengths(whole, generic, turn) > SLOW_NS)
+    whole.say(long, Cause.HOST_WORK)
     whole.say(whole.cause == _ANY, Cause.LAUNCH)
     working = np.flatnonzero(whole.cause == _CODE[Cause.HOST_WORK])
     whole.culprit[working] = host.outermost_op(whole.culprit[working])

@@ -85,7 +85,7 @@ class HostTime:
         return noted
 
     def returns(self, thread: int) -> NDArray[np.int64]:
-        """When the calls of a thread returned that launched device work, ns, in any order."""
+        """When the calls of a thread returned that left work to a device, ns, in any order."""
         return self._returns.get(thread, np.empty(0, np.int64))
 
     def process_of(self, thread: int) -> int:
@@ -112,11 +112,19 @@ class HostTime:
 
 
 def _returns(timeline: Timeline) -> dict[int, NDArray[np.int64]]:
-    """When the launches of each thread returned."""
-    calls = timeline.device_work["launch_id"].drop_nulls().unique()
-    rows = timeline.events.select(pl.col("thread", "start_ns", "dur_ns").gather(calls)).drop_nulls("thread")
-    threads = rows["thread"].to_numpy()
-    ends = (rows["start_ns"] + rows["dur_ns"]).to_numpy()
+    """When the launches of each thread returned, without those that returned only when their work was done."""
+    done = (
+        timeline.device_work.select("launch_id", done_ns=pl.col("start_ns") + pl.col("dur_ns"))
+        .drop_nulls("launch_id")
+        .group_by("launch_id")
+        .agg(pl.col("done_ns").max())
+    )
+    rows = (
+        timeline.events.select(pl.col("thread", "start_ns", "dur_ns").gather(done["launch_id"]))
+        .with_columns(done["done_ns"], end_ns=pl.col("start_ns") + pl.col("dur_ns"))
+        .filter(pl.col("thread").is_not_null() & (pl.col("done_ns") > pl.col("end_ns")))
+    )
+    threads, ends = rows["thread"].to_numpy(), rows["end_ns"].to_numpy()
     order = np.argsort(threads, kind="stable")
     threads, ends = threads[order], ends[order]
     bounds = np.flatnonzero(np.concatenate(([True], threads[1:] != threads[:-1]))) if len(threads) else order

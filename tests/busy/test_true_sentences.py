@@ -11,12 +11,12 @@ from authored_timeline import host, kernel, launch, op, timeline
 from traceview import load
 from traceview.gap_report import gap_report
 from traceview.host_copies import devices_without_copies
+from traceview.quantities import milliseconds
 from traceview.render.idle_text import causes_grid, gap_sentence
 from traceview.render.page import Page
 from traceview.render.report_text import write_report
 from traceview.render.time_text import stage_sentence, step_sentence
 from traceview.report import report
-from traceview.rules.kernel_evidence import milliseconds
 from traceview.stage_table import stage_table
 from traceview.time_report import step_timeline
 
@@ -30,7 +30,7 @@ def text_of(trace):
 @pytest.mark.parametrize(
     ("ns", "words"),
     [(0, "0.000 ms"), (1_234_567, "1.235 ms"), (999_949_999, "999.950 ms"), (999_950_000, "1.000 s"),
-     (1_651_200_000, "1.651 s"), (304_257_919_000, "304.3 s")],
+     (1_651_200_000, "1.651 s"), (304_257_919_000, "304.3 s"), (11_398_100_000_000, "11,398 s")],
 )  # fmt: skip
 def test_a_second_is_no_thousand_milliseconds(ns, words):
     assert milliseconds(ns) == words
