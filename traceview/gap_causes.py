@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from traceview.intervals import IntervalSet
 
+
 def coming_work(known: Sequence[Work], which: NDArray[np.int64], moments: NDArray[np.int64]) -> Coming:
     """What comes next on the device of each moment; ``which`` ascends."""
     bounds = np.searchsorted(which, np.arange(len(known) + 1))

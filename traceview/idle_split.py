@@ -66,7 +66,9 @@ def idle_by_cause(timeline: Timeline, pieces: pl.DataFrame, found: pl.DataFrame 
         held = pl.concat(
             [
                 held.filter(pl.col("cause") != Cause.HOST_WORK.value),
-                busy.select("device", "cause", "culprit_id", ns=pl.min_horizontal("cause_ns", _overlap(timeline, busy))),
+                busy.select(
+                    "device", "cause", "culprit_id", ns=pl.min_horizontal("cause_ns", _overlap(timeline, busy))
+                ),
             ]
         )
     # What is launched late is each op in turn: no one of them is to blame.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -142,7 +143,7 @@ def device_works(timeline: Timeline) -> tuple[Work, ...]:
     collective = (rows["kind"] == "collective").to_numpy()
     devices = rows["device"].to_numpy()
     bounds = np.flatnonzero(np.concatenate(([True], devices[1:] != devices[:-1], [True]))) if len(devices) else [0]
-    for first, stop in zip(bounds[:-1], bounds[1:], strict=True):
+    for first, stop in pairwise(bounds):
         device, own = int(devices[first]), slice(int(first), int(stop))
         missing = launch_id[own] < 0
         linked = not missing.all()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 
-import polars as pl
 import pytest
 
 from authored_timeline import host, kernel, launch, op, timeline
@@ -89,7 +88,9 @@ def test_steps_that_hold_little_of_the_work_say_so():
     said = step_sentence(step_timeline(trace))
     assert said.startswith("A step takes 100.0 us")
     assert said.endswith("But 98.8 % of the device time is in none of the steps.")
-    assert "in none of the steps" not in step_sentence(step_timeline(timeline(step, launch(1010, 1), kernel("a", 1020, 1030, 1))))
+    assert "in none of the steps" not in step_sentence(
+        step_timeline(timeline(step, launch(1010, 1), kernel("a", 1020, 1030, 1)))
+    )
 
 
 def test_several_processes_without_marks_have_one_figure(corpus):

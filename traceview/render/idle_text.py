@@ -174,7 +174,9 @@ def _of_which_time(result: GapReport) -> str:
     if result.devices is None:
         return "Time between the ops of the host, from the first op or step mark to the last, steps or not."
     each = "of each device" if result.lanes > 1 else "of the device"
-    return f"From the first to the last work {each}, between steps, too; what a step holds before and after is not in it."
+    return (
+        f"From the first to the last work {each}, between steps, too; what a step holds before and after is not in it."
+    )
 
 
 def _held_by(row: dict[str, Any], width: int) -> str:

@@ -17,9 +17,9 @@ When it is wrong
 
 Fix
     That of the cause that takes most; the evidence lists them. Launching: ``torch.compile(mode="reduce-overhead")``,
-    CUDA graphs, larger batches. Data loading: prefetch in workers. Host work: move preprocessing, logging and saving out
-    of the loop or to another thread. Slow calls and the allocator: most are the first use of a kernel or of memory, so
-    record after a warm-up; if they come back, look at the call. Copies: pinned memory, without blocking.
+    CUDA graphs, larger batches. Data loading: prefetch in workers. Host work: move preprocessing, logging and saving
+    out of the loop or to another thread. Slow calls and the allocator: most are the first use of a kernel or of memory,
+    so record after a warm-up; if they come back, look at the call. Copies: pinned memory, without blocking.
 
 Scope and sources
     Any device with recorded launches. PyTorch performance tuning guide, docs.pytorch.org/tutorials, read 2026-11.
