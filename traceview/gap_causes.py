@@ -202,6 +202,8 @@ def _charge_waits(
     pieces.ends[launching] = pieces.starts[launching] + take
     pieces.cause[launching] = _CODE[Cause.SYNC]
     pieces.culprit[launching] = wait_id[row]
+    # The host was out of the wait by then: that it was late for it is an inference.
+    pieces.inferred[launching] = True
     rest.starts = rest.starts + take
     whole = joined([pieces, rest])
     return whole.where(whole.ends > whole.starts)
