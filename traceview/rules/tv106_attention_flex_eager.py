@@ -29,8 +29,9 @@ from typing import TYPE_CHECKING, Final
 
 from traceview.findings import Confidence, Finding, Severity
 from traceview.host_calls import innermost, named
+from traceview.quantities import milliseconds
 from traceview.rules.device_work import union_ns
-from traceview.rules.kernel_evidence import cost_words, kernel_lines, located, milliseconds, plural
+from traceview.rules.kernel_evidence import cost_words, kernel_lines, located, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

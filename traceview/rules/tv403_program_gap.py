@@ -32,10 +32,10 @@ import polars as pl
 
 from traceview import intervals
 from traceview.findings import Confidence, CostOf, Finding, Severity
-from traceview.quantities import percent
+from traceview.quantities import milliseconds, percent
 from traceview.rules.device_work import union_ns
 from traceview.rules.hlo import CATEGORY_KEYS, with_detail
-from traceview.rules.kernel_evidence import milliseconds, plural, shortened, together
+from traceview.rules.kernel_evidence import plural, shortened, together
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
