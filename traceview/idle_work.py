@@ -142,9 +142,10 @@ def device_works(timeline: Timeline) -> tuple[Work, ...]:
     )
     collective = (rows["kind"] == "collective").to_numpy()
     devices = rows["device"].to_numpy()
-    bounds = np.flatnonzero(np.concatenate(([True], devices[1:] != devices[:-1], [True]))) if len(devices) else [0]
+    changes = np.flatnonzero(np.concatenate(([True], devices[1:] != devices[:-1], [True])))
+    bounds: list[int] = changes.tolist() if len(devices) else []
     for first, stop in pairwise(bounds):
-        device, own = int(devices[first]), slice(int(first), int(stop))
+        device, own = int(devices[first]), slice(first, stop)
         missing = launch_id[own] < 0
         linked = not missing.all()
         leading = missing & (np.arange(len(missing)) < int(np.argmin(missing))) & linked
