@@ -54,12 +54,20 @@ def idle_by_cause(timeline: Timeline, pieces: pl.DataFrame, found: pl.DataFrame 
             idle_ns=pl.col("ns").sum(),
             stretches=pl.col("interval").n_unique(),
             recoverable_ns=pl.col("won").sum(),
-            confidence=pl.col("confidence").sort_by("ns", descending=True).first(),
             reason=pl.col("reason").sort_by("ns", descending=True).first(),
         )
         .with_columns(share=pl.col("idle_ns") / pl.col("idle_ns").sum().over("device"))
         .sort("device", "idle_ns", "cause", descending=[False, True, False], nulls_last=True)
     )
+    # How most of the time of a cause is known, not its longest piece.
+    known = (
+        taken.group_by("device", "cause", "confidence")
+        .agg(pl.col("ns").sum())
+        .sort("ns", "confidence", descending=[True, False])
+        .unique(["device", "cause"], keep="first", maintain_order=True)
+        .select("device", "cause", "confidence")
+    )
+    table = table.join(known, on=["device", "cause"], how="left", nulls_equal=True, maintain_order="left")
     held = taken.select("device", "cause", "culprit_id", "ns")
     if found is not None:
         busy = found.filter(pl.col("cause") == Cause.HOST_WORK.value)
