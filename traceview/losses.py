@@ -67,6 +67,8 @@ def loss_notes(timeline: Timeline) -> tuple[Note, ...]:
     left = kept or timeline.events.height
     if loss.most <= SMALL_SHARE * (loss.most + left):
         return ()
-    what = "rows of device work" if kept else "events"
-    text = f"Up to {loss.most:,} rows that could not be read may have been device work; {left:,} {what} could be read."
+    lost = "One row" if loss.most == 1 else f"Up to {loss.most:,} rows"
+    row, event = ("row", "event") if left == 1 else ("rows", "events")
+    what = f"{row} of device work" if kept else event
+    text = f"{lost} that could not be read may have been device work; {left:,} {what} could be read."
     return (Note("device-work-may-be-lost", text, Trust.LIMITED),)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 import pytest
 
@@ -10,6 +11,7 @@ from authored_timeline import host, kernel, launch, op, timeline
 from traceview import load
 from traceview.gap_report import gap_report
 from traceview.host_copies import devices_without_copies
+from traceview.losses import loss_notes
 from traceview.quantities import milliseconds
 from traceview.render.idle_text import causes_grid, gap_sentence
 from traceview.render.page import Page
@@ -18,6 +20,7 @@ from traceview.render.time_text import stage_sentence, step_sentence
 from traceview.report import report
 from traceview.stage_table import stage_table
 from traceview.time_report import step_timeline
+from traceview.timeline import DeviceLoss, ImportReport
 
 
 def text_of(trace):
@@ -125,3 +128,21 @@ def test_a_part_of_next_to_nothing_is_not_the_longest_part():
     said = stage_sentence(stage_table(timeline(*steps)))
     assert said.startswith("Longest stage: forward, ")
     assert "tiny" not in said
+
+
+@pytest.mark.parametrize(
+    ("lost", "kept", "said"),
+    [
+        (1, 1, "One row that could not be read may have been device work; 1 row of device work could be read."),
+        (3, 2, "Up to 3 rows that could not be read may have been device work; 2 rows of device work could be read."),
+    ],
+)
+def test_one_row_is_no_rows(lost, kept, said):
+    trace = timeline(*(kernel("k", 10 * at, 10 * at + 5) for at in range(kept)))
+    (note,) = loss_notes(replace(trace, report=ImportReport(device_loss=DeviceLoss(0, lost))))
+    assert note.text == said
+
+
+def test_the_only_device_event_is_not_any_of_one():
+    notes = {note.kind: note.text for note in timeline(kernel("k", 0, 5)).report.notes}
+    assert notes["work-without-launch"].startswith("No launch is recorded for the only device event, so device work")
