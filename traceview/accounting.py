@@ -141,9 +141,7 @@ def stepping_process(steps: pl.DataFrame, process: int | None) -> int | None:
     return stepping_processes(steps, (process,))[process]
 
 
-def stepping_processes(
-    steps: pl.DataFrame, processes: Iterable[int | None]
-) -> dict[int | None, int | None]:
+def stepping_processes(steps: pl.DataFrame, processes: Iterable[int | None]) -> dict[int | None, int | None]:
     """The :func:`stepping_process` of each of some processes."""
     with_steps = set(steps["process"].unique().to_list())
     alone = next(iter(with_steps)) if len(with_steps) == 1 else None

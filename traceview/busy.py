@@ -127,7 +127,7 @@ class DeviceRows:
         chosen = self.of(kinds)
         return intervals.merge(self.starts[chosen], self.ends[chosen])
 
-    def where(self, chosen: NDArray[np.bool_] | slice) -> DeviceRows:
+    def where(self, chosen: NDArray[np.bool_] | NDArray[np.intp] | slice) -> DeviceRows:
         """Some of the rows."""
         return DeviceRows(*(getattr(self, name)[chosen] for name in DeviceRows.__slots__))
 

@@ -7,7 +7,6 @@ files claim one rank, what differs in the names of the files does.
 from __future__ import annotations
 
 from collections import Counter
-from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 import polars as pl

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from traceview.intervals import IntervalSet
 
+
 def coming_work(known: Sequence[Work], which: NDArray[np.int64], moments: NDArray[np.int64]) -> Coming:
     """What comes next on the device of each moment; ``which`` ascends."""
     bounds = np.searchsorted(which, np.arange(len(known) + 1))
@@ -152,9 +153,10 @@ def _host_causes(host: HostTime, pieces: Pieces, threads: NDArray[np.int64], lau
     # What is still open is Python or nothing. Where no launch returns, a long stretch is not the pace of launching,
     # whatever ops it is made of.
     passive = whole.cause == _ANY
-    whole.say(passive & (run_lengths(whole, passive) > PACE_NS), Cause.HOST_WORK)
     generic = np.isin(whole.cause, (_ANY, _CODE[Cause.LAUNCH])) & ~pace
-    whole.say(generic & (run_lengths(whole, generic, turn) > SLOW_NS), Cause.HOST_WORK)
+    long = passive & (run_lengths(whole, passive) > PACE_NS)
+    long |= generic & (run_lengths(whole, generic, turn) > SLOW_NS)
+    whole.say(long, Cause.HOST_WORK)
     whole.say(whole.cause == _ANY, Cause.LAUNCH)
     working = np.flatnonzero(whole.cause == _CODE[Cause.HOST_WORK])
     whole.culprit[working] = host.outermost_op(whole.culprit[working])
@@ -200,6 +202,8 @@ def _charge_waits(
     pieces.ends[launching] = pieces.starts[launching] + take
     pieces.cause[launching] = _CODE[Cause.SYNC]
     pieces.culprit[launching] = wait_id[row]
+    # The host was out of the wait by then: that it was late for it is an inference.
+    pieces.inferred[launching] = True
     rest.starts = rest.starts + take
     whole = joined([pieces, rest])
     return whole.where(whole.ends > whole.starts)

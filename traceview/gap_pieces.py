@@ -39,7 +39,7 @@ class Pieces:
         cause: Numbers of causes (:data:`traceview.host_marks.CODES`), or :data:`traceview.host_marks.NO_CAUSE`.
         culprit: Event ids, -1 for none.
         reason: Index into :data:`REASONS`.
-        inferred: The thread that launched was not inside of the culprit: another one was.
+        inferred: The thread that launched was not inside of the culprit: another one was, or it had been before.
     """
 
     row: NDArray[np.int64]

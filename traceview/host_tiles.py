@@ -74,9 +74,7 @@ def tiles(host: HostTime, thread: int) -> Tiles:
         if not passive.any():
             break
         added = _seen(host, other, starts[passive], ends[passive], event[passive])
-        parts = [
-            np.concatenate((old[~passive], new)) for old, new in zip((starts, ends, event), added, strict=True)
-        ]
+        parts = [np.concatenate((old[~passive], new)) for old, new in zip((starts, ends, event), added, strict=True)]
         order = np.argsort(parts[0], kind="stable")
         starts, ends, event = (part[order] for part in parts)
     returns = np.sort(np.concatenate([host.returns(one) for one in (thread, *helpers)]))
@@ -96,7 +94,7 @@ def tiles(host: HostTime, thread: int) -> Tiles:
 def _seen(
     host: HostTime, thread: int, starts: NDArray[np.int64], ends: NDArray[np.int64], event: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Stretches cut at the events of a thread, with its event where it did something of note or nothing else is known."""
+    """Stretches cut at the events of a thread, with its event where it did something of note or none is known yet."""
     segments = host.segments(thread)
     if segments is None:
         return starts, ends, event

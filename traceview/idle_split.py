@@ -54,25 +54,52 @@ def idle_by_cause(timeline: Timeline, pieces: pl.DataFrame, found: pl.DataFrame 
             idle_ns=pl.col("ns").sum(),
             stretches=pl.col("interval").n_unique(),
             recoverable_ns=pl.col("won").sum(),
-            confidence=pl.col("confidence").sort_by("ns", descending=True).first(),
             reason=pl.col("reason").sort_by("ns", descending=True).first(),
         )
         .with_columns(share=pl.col("idle_ns") / pl.col("idle_ns").sum().over("device"))
         .sort("device", "idle_ns", "cause", descending=[False, True, False], nulls_last=True)
     )
+    # How most of the time of a cause is known, not its longest piece.
+    known = (
+        taken.group_by("device", "cause", "confidence")
+        .agg(pl.col("ns").sum())
+        .sort("ns", "confidence", descending=[True, False])
+        .unique(["device", "cause"], keep="first", maintain_order=True)
+        .select("device", "cause", "confidence")
+    )
+    table = table.join(known, on=["device", "cause"], how="left", nulls_equal=True, maintain_order="left")
     held = taken.select("device", "cause", "culprit_id", "ns")
     if found is not None:
         busy = found.filter(pl.col("cause") == Cause.HOST_WORK.value)
         held = pl.concat(
             [
                 held.filter(pl.col("cause") != Cause.HOST_WORK.value),
-                busy.select("device", "cause", "culprit_id", ns="cause_ns"),
+                busy.select(
+                    "device", "cause", "culprit_id", ns=pl.min_horizontal("cause_ns", _overlap(timeline, busy))
+                ),
             ]
         )
     # What is launched late is each op in turn: no one of them is to blame.
     first = leading_culprits(timeline, held.filter(pl.col("cause") != Cause.LAUNCH.value), ["device", "cause"])
     table = table.join(first, on=["device", "cause"], how="left", nulls_equal=True, maintain_order="left")
     return table.select([pl.col(one.name).cast(one.dtype) for one in IDLE_BY_CAUSE.columns])
+
+
+def _overlap(timeline: Timeline, found: pl.DataFrame) -> pl.Series:
+    """How much of each idle stretch the event that held the host lasted, ns; the whole stretch where none did."""
+    events, key = timeline.events, found["culprit_id"]
+    begin, length = events["start_ns"].gather(key), events["dur_ns"].gather(key)
+    return (
+        pl.DataFrame({"begin": begin, "end": begin + length, "low": found["start_ns"], "length": found["dur_ns"]})
+        .with_columns(high=pl.col("low") + pl.col("length"))
+        .select(
+            (pl.min_horizontal("end", "high") - pl.max_horizontal("begin", "low"))
+            .clip(lower_bound=0)
+            .fill_null(pl.col("length"))
+        )
+        .to_series()
+        .alias("overlap_ns")
+    )
 
 
 class IdleSplit:

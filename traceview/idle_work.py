@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -141,9 +142,10 @@ def device_works(timeline: Timeline) -> tuple[Work, ...]:
     )
     collective = (rows["kind"] == "collective").to_numpy()
     devices = rows["device"].to_numpy()
-    bounds = np.flatnonzero(np.concatenate(([True], devices[1:] != devices[:-1], [True]))) if len(devices) else [0]
-    for first, stop in zip(bounds[:-1], bounds[1:], strict=True):
-        device, own = int(devices[first]), slice(int(first), int(stop))
+    changes = np.flatnonzero(np.concatenate(([True], devices[1:] != devices[:-1], [True])))
+    bounds: list[int] = changes.tolist() if len(devices) else []
+    for first, stop in pairwise(bounds):
+        device, own = int(devices[first]), slice(first, stop)
         missing = launch_id[own] < 0
         linked = not missing.all()
         leading = missing & (np.arange(len(missing)) < int(np.argmin(missing))) & linked

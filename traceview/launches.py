@@ -220,10 +220,8 @@ def _missing_launch_notes(events: pl.DataFrame) -> list[Note]:
         return []
     share = orphans / work.height
     if orphans == work.height:
-        text = (
-            f"No launch is recorded for any of the {work.height:,} device events, "
-            "so device work cannot be tied to the op that asked for it."
-        )
+        which = "the only device event" if orphans == 1 else f"any of the {orphans:,} device events"
+        text = f"No launch is recorded for {which}, so device work cannot be tied to the op that asked for it."
     else:
         text = (
             f"{orphans:,} of {work.height:,} device events have no launch in the file "

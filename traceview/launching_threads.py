@@ -12,6 +12,7 @@ from traceview import intervals, nesting, schema
 from traceview.host_copies import only_on_host
 from traceview.host_marks import NO_CAUSE, host_marks
 from traceview.host_segments import host_segments, rows_within
+from traceview.profiler_steps import STEP_NAME
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,7 +35,7 @@ class HostTime:
 
     Attributes:
         cause: Number of the cause of each event, see :mod:`traceview.host_marks`.
-        culprit: Event that gives each event its cause.
+        culprit: Event that gives each event its cause; -1 for the mark of a step, which holds nobody.
         active: Whether an event does something of note: an op, a call, or anything that has a cause.
         overhead: What the profiler and the driver recorded as overhead; they do not say on which thread it was.
         copies: Copies to devices that only the host recorded, see :func:`traceview.host_copies.only_on_host`.
@@ -50,6 +51,8 @@ class HostTime:
         kinds = events["kind"].to_physical().to_numpy()
         self.cause = marks.cause
         self.culprit = marks.culprit
+        # That the host was in some step says nothing about what held it.
+        self.culprit[_step_marks(timeline)] = -1
         self.active = np.isin(kinds, [schema.KINDS.index(kind) for kind in _ACTIVE_KINDS]) | (marks.cause != NO_CAUSE)
         self.overhead = _overhead(events, marks)
         self.copies = only_on_host(timeline).filter("to_device")
@@ -85,7 +88,7 @@ class HostTime:
         return noted
 
     def returns(self, thread: int) -> NDArray[np.int64]:
-        """When the calls of a thread returned that launched device work, ns, in any order."""
+        """When the calls of a thread returned that left work to a device, ns, in any order."""
         return self._returns.get(thread, np.empty(0, np.int64))
 
     def process_of(self, thread: int) -> int:
@@ -111,12 +114,30 @@ class HostTime:
         return found
 
 
+def _step_marks(timeline: Timeline) -> NDArray[np.uint32]:
+    """Ids of the ranges that mark the steps of the profiler."""
+    names = timeline.host_names(("annotation",))
+    names = names.filter(names.cast(pl.String).str.contains(STEP_NAME))
+    rows = timeline.events.select("id", "kind", "name", "thread").filter(
+        (pl.col("kind") == "annotation") & pl.col("thread").is_not_null() & pl.col("name").is_in(names.implode())
+    )
+    return rows["id"].to_numpy()
+
+
 def _returns(timeline: Timeline) -> dict[int, NDArray[np.int64]]:
-    """When the launches of each thread returned."""
-    calls = timeline.device_work["launch_id"].drop_nulls().unique()
-    rows = timeline.events.select(pl.col("thread", "start_ns", "dur_ns").gather(calls)).drop_nulls("thread")
-    threads = rows["thread"].to_numpy()
-    ends = (rows["start_ns"] + rows["dur_ns"]).to_numpy()
+    """When the launches of each thread returned, without those that returned only when their work was done."""
+    done = (
+        timeline.device_work.select("launch_id", done_ns=pl.col("start_ns") + pl.col("dur_ns"))
+        .drop_nulls("launch_id")
+        .group_by("launch_id")
+        .agg(pl.col("done_ns").max())
+    )
+    rows = (
+        timeline.events.select(pl.col("thread", "start_ns", "dur_ns").gather(done["launch_id"]))
+        .with_columns(done["done_ns"], end_ns=pl.col("start_ns") + pl.col("dur_ns"))
+        .filter(pl.col("thread").is_not_null() & (pl.col("done_ns") > pl.col("end_ns")))
+    )
+    threads, ends = rows["thread"].to_numpy(), rows["end_ns"].to_numpy()
     order = np.argsort(threads, kind="stable")
     threads, ends = threads[order], ends[order]
     bounds = np.flatnonzero(np.concatenate(([True], threads[1:] != threads[:-1]))) if len(threads) else order

@@ -68,9 +68,10 @@ def loss_notes(timeline: Timeline) -> tuple[Note, ...]:
     left = kept or timeline.events.height
     if loss.most <= SMALL_SHARE * (loss.most + left):
         return ()
-    one, many = ("row of device work", "rows of device work") if kept else ("event", "events")
-    lost = "One row that could not be read" if loss.most == 1 else f"Up to {loss.most:,} rows that could not be read"
-    text = f"{lost} may have been device work; {left:,} {one if left == 1 else many} could be read."
+    lost = "One row" if loss.most == 1 else f"Up to {loss.most:,} rows"
+    row, event = ("row", "event") if left == 1 else ("rows", "events")
+    what = f"{row} of device work" if kept else event
+    text = f"{lost} that could not be read may have been device work; {left:,} {what} could be read."
     return (Note("device-work-may-be-lost", text, Trust.LIMITED),)
 
 

@@ -1,6 +1,19 @@
-"""A share of one in words: the same style in every sentence and table that a person reads."""
+"""A share of one and a time in words: the same style in every sentence and table that a person reads."""
 
 from __future__ import annotations
+
+from typing import Final
+
+_NEARLY_A_SECOND: Final = 999_950_000
+"""From here on four digits of milliseconds would round up to a second."""
+
+
+def milliseconds(ns: int) -> str:
+    """``"1.234 ms"``; from a second on ``"1.651 s"``, as every duration of a report is written."""
+    if ns < _NEARLY_A_SECOND:
+        return f"{ns / 1e6:,.3f} ms"
+    seconds = ns / 1e9
+    return f"{seconds:,.{max(0, 4 - len(str(int(seconds + 0.0005))))}f} s"
 
 
 def percent(share: float) -> str:

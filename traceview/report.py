@@ -68,8 +68,8 @@ _NO_STEPS: Final = (
 )
 
 _COPIES_ON_HOST: Final = (
-    "Copies from and to the host are recorded on the host alone, not on the device: where the device waited for them it "
-    "counts as idle, and how much of them nothing hides is not known."
+    "Copies from and to the host are recorded on the host alone, not on the device: where the device waited for them "
+    "it counts as idle, and how much of them nothing hides is not known."
 )
 
 DEVICE_NOT_RECORDED: Final = (

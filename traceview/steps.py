@@ -16,7 +16,7 @@ import polars as pl
 
 from traceview import intervals, schema, step_marks
 from traceview.accounting import process_of_devices, stepping_process
-from traceview.quantities import percent
+from traceview.quantities import milliseconds, percent
 from traceview.schema import Column, FrameSchema
 from traceview.step_marks import StepSource
 from traceview.warm_up import mark_warm_up
@@ -224,7 +224,7 @@ def _begins_late(first: dict[str, Any], before: int) -> list[str]:
     late = min(before, first["host_end_ns"]) - first["host_start_ns"]
     if late < _NOTICEABLE * (first["host_end_ns"] - first["host_start_ns"]) or late <= 0:
         return []
-    begins = f"{first['name'][:_MOST_NAME]} begins {late / 1e6:.3f} ms after its host range opens"
+    begins = f"{first['name'][:_MOST_NAME]} begins {milliseconds(late)} after its host range opens"
     return [f"{begins}: until then the device runs work whose launch is not in the file, which is no part of this step"]
 
 
@@ -273,7 +273,7 @@ def _windows(timeline: Timeline, ranges: pl.DataFrame, source: StepSource, notes
     if late:
         notes.append(
             f"the first kernel of {len(late)} of {ranges.height} steps starts only after their host range has closed "
-            f"(up to {max(late) / 1e6:.1f} ms after it opened): such a step is the time of its device work"
+            f"(up to {milliseconds(max(late))} after it opened): such a step is the time of its device work"
         )
     ids = ranges["id"].to_list()
     return ranges.with_columns(

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from traceview import intervals
+from traceview.quantities import milliseconds
 from traceview.step_marks import StepSource
 from traceview.waits import waits
 
@@ -242,8 +243,9 @@ def what_if(
         },
         host_ns=host_ns,
         not_applied=tuple(refused.items()),
-        assumptions=tuple(
-            [*_assumptions(table, changes, host_ns, hidden=hidden > 0), *(_held_words(*one, scale) for one in held)]
+        assumptions=(
+            *_assumptions(table, changes, host_ns, hidden=hidden > 0),
+            *(_held_words(*one, scale) for one in held),
         ),
     )
 
@@ -367,8 +369,8 @@ def _held_by_host(
 
 def _held_words(stage: str, ns: int, scale: float) -> str:
     return (
-        f"Upper end: the host works {ns * scale / 1e6:,.3f} ms per step for {stage} itself; where that is longer than its "
-        "device work, a faster device only waits for it."
+        f"Upper end: the host works {milliseconds(round(ns * scale))} per step for {stage} itself; what the device "
+        "gains beyond that is hidden behind the host."
     )
 
 

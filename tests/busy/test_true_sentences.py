@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
-import polars as pl
 import pytest
 
 from authored_timeline import host, kernel, launch, op, timeline
 from traceview import load
 from traceview.gap_report import gap_report
 from traceview.host_copies import devices_without_copies
+from traceview.losses import loss_notes
+from traceview.quantities import milliseconds
 from traceview.render.idle_text import causes_grid, gap_sentence
 from traceview.render.page import Page
 from traceview.render.report_text import write_report
 from traceview.render.time_text import stage_sentence, step_sentence
 from traceview.report import report
-from traceview.rules.kernel_evidence import milliseconds
 from traceview.stage_table import stage_table
 from traceview.time_report import step_timeline
+from traceview.timeline import DeviceLoss, ImportReport
 
 
 def text_of(trace):
@@ -30,7 +32,7 @@ def text_of(trace):
 @pytest.mark.parametrize(
     ("ns", "words"),
     [(0, "0.000 ms"), (1_234_567, "1.235 ms"), (999_949_999, "999.950 ms"), (999_950_000, "1.000 s"),
-     (1_651_200_000, "1.651 s"), (304_257_919_000, "304.3 s")],
+     (1_651_200_000, "1.651 s"), (304_257_919_000, "304.3 s"), (11_398_100_000_000, "11,398 s")],
 )  # fmt: skip
 def test_a_second_is_no_thousand_milliseconds(ns, words):
     assert milliseconds(ns) == words
@@ -89,7 +91,9 @@ def test_steps_that_hold_little_of_the_work_say_so():
     said = step_sentence(step_timeline(trace))
     assert said.startswith("A step takes 100.0 us")
     assert said.endswith("But 98.8 % of the device time is in none of the steps.")
-    assert "in none of the steps" not in step_sentence(step_timeline(timeline(step, launch(1010, 1), kernel("a", 1020, 1030, 1))))
+    assert "in none of the steps" not in step_sentence(
+        step_timeline(timeline(step, launch(1010, 1), kernel("a", 1020, 1030, 1)))
+    )
 
 
 def test_several_processes_without_marks_have_one_figure(corpus):
@@ -124,3 +128,21 @@ def test_a_part_of_next_to_nothing_is_not_the_longest_part():
     said = stage_sentence(stage_table(timeline(*steps)))
     assert said.startswith("Longest stage: forward, ")
     assert "tiny" not in said
+
+
+@pytest.mark.parametrize(
+    ("lost", "kept", "said"),
+    [
+        (1, 1, "One row that could not be read may have been device work; 1 row of device work could be read."),
+        (3, 2, "Up to 3 rows that could not be read may have been device work; 2 rows of device work could be read."),
+    ],
+)
+def test_one_row_is_no_rows(lost, kept, said):
+    trace = timeline(*(kernel("k", 10 * at, 10 * at + 5) for at in range(kept)))
+    (note,) = loss_notes(replace(trace, report=ImportReport(device_loss=DeviceLoss(0, lost))))
+    assert note.text == said
+
+
+def test_the_only_device_event_is_not_any_of_one():
+    notes = {note.kind: note.text for note in timeline(kernel("k", 0, 5)).report.notes}
+    assert notes["work-without-launch"].startswith("No launch is recorded for the only device event, so device work")

@@ -59,9 +59,10 @@ def stretch_by_stretch(turns):
             mine = threads[whole.row] == thread
             turn[mine] = np.searchsorted(returned, whole.starts[mine], side="right") if turns else 0
         passive = whole.cause == NO_CAUSE
-        whole.say(passive & (run_lengths(whole, passive) > PACE_NS), Cause.HOST_WORK)
         generic = np.isin(whole.cause, (NO_CAUSE, CODES[Cause.LAUNCH]))
-        whole.say(generic & (run_lengths(whole, generic, turn) > SLOW_NS), Cause.HOST_WORK)
+        long = passive & (run_lengths(whole, passive) > PACE_NS)
+        long |= generic & (run_lengths(whole, generic, turn) > SLOW_NS)
+        whole.say(long, Cause.HOST_WORK)
         whole.say(whole.cause == NO_CAUSE, Cause.LAUNCH)
         working = np.flatnonzero(whole.cause == CODES[Cause.HOST_WORK])
         whole.culprit[working] = host_time.outermost_op(whole.culprit[working])
@@ -74,7 +75,7 @@ def stretch_by_stretch(turns):
 
 def program(seed, devices, threads):
     """A program whose threads call ops, wait, load data and launch to several devices, at random."""
-    rng = random.Random(seed)
+    rng = random.Random(seed)  # noqa: S311 - made-up traces
     events = []
     free = dict.fromkeys(range(devices), 0.0)
     correlation = 0
@@ -93,6 +94,15 @@ def program(seed, devices, threads):
                     events.append(host("api", "cudaFuncGetAttributes", now, now + length, thread=thread))
                 case _:
                     correlation += 1
+                    if rng.random() < 0.2:
+                        device, start = rng.randrange(devices), now + length / 3
+                        free[device] = max(free[device], start) + length / 3
+                        events.append(kernel("copy", free[device] - 1, free[device], correlation, device=device))
+                        until = max(now + length, free[device] + rng.choice([0.5, 40]))
+                        events.append(host("api", "cudaMemcpy", now, until, thread=thread, correlation=correlation))
+                        length = until - now
+                        now += length
+                        continue
                     at = now + length / 2
                     device = rng.randrange(devices)
                     events.append(op(f"aten::op{rng.randrange(3)}", now, now + length, thread=thread))

@@ -33,7 +33,11 @@ def test_positive_names_the_range_the_host_was_in() -> None:
 def held(name: str, kind: str, until_us: float = 20_000) -> str:
     """The advice where one event holds the host for long, and 40 us of launching are beside it."""
     (finding,) = found(
-        "TV404", *LATE, host(kind, name, 111, until_us), launch(until_us + 1, 3), kernel(ADD, until_us + 3, until_us + 9, 3)
+        "TV404",
+        *LATE,
+        host(kind, name, 111, until_us),
+        launch(until_us + 1, 3),
+        kernel(ADD, until_us + 3, until_us + 9, 3),
     )
     return finding.fix
 

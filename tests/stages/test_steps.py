@@ -47,7 +47,7 @@ def test_work_that_starts_only_after_the_range_closed_is_the_step():
     )
     assert walls(found) == [50]
     assert found.notes == (
-        "the first kernel of 1 of 1 steps starts only after their host range has closed (up to 0.1 ms after it opened): such a step is the time of its device work",
+        "the first kernel of 1 of 1 steps starts only after their host range has closed (up to 0.100 ms after it opened): such a step is the time of its device work",
     )
 
 

@@ -72,7 +72,9 @@ READS: Final = r"^aten::(item|_local_scalar_dense|is_nonzero)$"
 
 GRAPH_CAPTURE_CALLS: Final = r"^(cuda|cu|hip)(StreamBeginCapture|StreamEndCapture|GraphInstantiate)\w*$"
 
-CODE_LOADING: Final = r"^(Lazy Function Loading|Runtime Triggered Module Loading)$|^(cu|cuda)(Module|Library)Load\w*$|^hipModuleLoad\w*$"
+CODE_LOADING: Final = (
+    r"^(Lazy Function Loading|Runtime Triggered Module Loading)$|^(cu|cuda)(Module|Library)Load\w*$|^hipModuleLoad\w*$"
+)
 
 PROFILER_FRAMES: Final = (
     r"torch/profiler/profiler\.py\(\d+\): (step|start|stop|start_trace|stop_trace|prepare_trace|_transit_action)$"

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+import polars as pl
+
 from traceview.gap_culprits import LEAST_NAMED, MOST_OF_IT
 from traceview.knowledge.idle_causes import Cause
 from traceview.render.conditions import conditions, write_conditions, write_remarks
 from traceview.render.grids import Grid, print_markdown, write_grid
+from traceview.render.many_devices import most_idle
 from traceview.render.names import host_name
 from traceview.render.notes import notes_grid
 from traceview.render.page import Column, Page
@@ -130,7 +133,10 @@ def causes_grid(result: GapReport) -> Grid | None:
     """Idle time by cause; ``None`` if nothing was idle."""
     if result.causes is None or not result.causes.height:
         return None
-    rows = list(result.causes.iter_rows(named=True))
+    totals = list(result.causes.group_by("device", maintain_order=True).agg(pl.col("idle_ns").sum()).iter_rows())
+    chosen, others = most_idle(totals, lambda one: one[1])
+    keys = {device for device, _ in chosen}
+    rows = [row for row in result.causes.iter_rows(named=True) if row["device"] in keys]
     labels = _Labels(result)
     unit, texts = durations(ns for row in rows for ns in (row["idle_ns"], row["recoverable_ns"]))
     several = len({row["device"] for row in rows}) > 1
@@ -162,7 +168,7 @@ def causes_grid(result: GapReport) -> Grid | None:
         "Idle time by cause",
         columns,
         table,
-        (_of_which_time(result), _TO_WIN),
+        (_of_which_time(result), _TO_WIN, *others),
     )
 
 
@@ -174,7 +180,9 @@ def _of_which_time(result: GapReport) -> str:
     if result.devices is None:
         return "Time between the ops of the host, from the first op or step mark to the last, steps or not."
     each = "of each device" if result.lanes > 1 else "of the device"
-    return f"From the first to the last work {each}, between steps, too; what a step holds before and after is not in it."
+    return (
+        f"From the first to the last work {each}, between steps, too; what a step holds before and after is not in it."
+    )
 
 
 def _held_by(row: dict[str, Any], width: int) -> str:
@@ -254,7 +262,8 @@ def _waits(result: GapReport) -> Grid | None:
 def _feeding(result: GapReport) -> Grid | None:
     if result.devices is None:
         return None
-    rows = [row for row in result.devices.iter_rows(named=True) if row["launched"]]
+    fed = [row for row in result.devices.iter_rows(named=True) if row["launched"]]
+    rows, others = most_idle(fed, lambda row: row["idle_ns"])
     labels = _Labels(result)
     if not rows:
         return None
@@ -274,7 +283,7 @@ def _feeding(result: GapReport) -> Grid | None:
         "How the devices are fed",
         columns,
         [[labels.of(row["device"]), *_fed(row)] for row in rows],
-        (_FED_WORDS,),
+        (_FED_WORDS, *others),
     )
 
 

@@ -28,7 +28,7 @@ def recompile_sentence(result: RecompileReport) -> str:
     if table is None or late is None:
         return "The trace does not show whether anything was compiled."
     if not table.height:
-        return "Nothing was compiled in the recorded window."
+        return "No compilation is recorded in this window."
     spent = int(table["dur_ns"].sum())
     processes = table["process"].n_unique()
     everywhere = f" of {processes:,} processes together" if processes > 1 else ""

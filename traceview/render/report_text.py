@@ -9,6 +9,7 @@ from traceview.render.findings_text import findings_grid, write_findings
 from traceview.render.grids import Grid, print_markdown, write_grid
 from traceview.render.idle_text import causes_grid
 from traceview.render.kernels_text import families_grid, kernels_grid
+from traceview.render.many_devices import most_idle
 from traceview.render.notes import sentences_grid
 from traceview.render.page import Column, Page
 from traceview.render.recompile_text import recompile_sentence
@@ -144,6 +145,7 @@ def report_sentence(result: Report) -> str:
 
 
 def _devices_grid(devices: Sequence[DeviceBusy], described: dict[int, Device], unseen: Collection[int]) -> Grid:
+    devices, others = most_idle(devices, lambda one: one.idle_ns)
     columns = {
         "span": [one.span_ns for one in devices],
         "busy": [one.busy_ns for one in devices],
@@ -172,6 +174,7 @@ def _devices_grid(devices: Sequence[DeviceBusy], described: dict[int, Device], u
             ]
             for at, one in enumerate(devices)
         ],
+        others,
     )
 
 

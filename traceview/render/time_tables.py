@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from traceview.accounting import HOST_PARTS, Part
 from traceview.render.grids import Grid
+from traceview.render.many_devices import most_idle
 from traceview.render.names import UNATTRIBUTED, stage_name
 from traceview.render.page import GAP, INDENT, LEAST_NAME, PIPE_WIDTH, Column
 from traceview.render.units import counted, duration, durations, percent, together
@@ -35,14 +36,15 @@ def accounting_grid(steps: StepTimeline, described: dict[int, Device]) -> Grid |
     """What the steady steps went to on each device, per step."""
     if not steps.devices:
         return None
-    told = [_idle_as_one(one) for one in steps.devices]
+    devices, others = most_idle(steps.devices, lambda one: (one.idle_ns + one.unattributed_ns) / one.steps)
+    told = [_idle_as_one(one) for one in devices]
     parts = list(dict.fromkeys(name for own in told for name, ns in own.items() if ns or name == Part.IDLE.value))
-    values = [[own.get(name, 0) / one.steps for name in parts] for one, own in zip(steps.devices, told, strict=True)]
-    walls = [one.wall_ns / one.steps for one in steps.devices]
+    values = [[own.get(name, 0) / one.steps for name in parts] for one, own in zip(devices, told, strict=True)]
+    walls = [one.wall_ns / one.steps for one in devices]
     unit, texts = durations(round(ns) for ns in [*walls, *(ns for row in values for ns in row)])
     cells = iter(texts[len(walls) :])
     rows = []
-    for one, wall, row in zip(steps.devices, texts, values, strict=False):
+    for one, wall, row in zip(devices, texts, values, strict=False):
         share = [f"{next(cells)} ({percent(ns * one.steps / one.wall_ns if one.wall_ns else None)})" for ns in row]
         rows.append([_label(one.device, described), str(one.steps), wall, *share])
     hidden = [
@@ -52,14 +54,14 @@ def accounting_grid(steps: StepTimeline, described: dict[int, Device]) -> Grid |
             for what, ns in (("communication", one.hidden_collective_ns), ("copies", one.hidden_copy_ns))
             if ns
         )
-        for one in steps.devices
+        for one in devices
         if one.hidden_collective_ns or one.hidden_copy_ns
     ]
     return Grid(
         f"Time of a step on the device (mean, {unit})",
         (Column("device"), *(Column(name, number=True) for name in ("steps", "wall", *map(_heading, parts)))),
         rows,
-        tuple(f"{text}." for text in hidden),
+        (*(f"{text}." for text in hidden), *others),
     )
 
 

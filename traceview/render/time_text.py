@@ -88,7 +88,7 @@ def step_sentence(steps: StepTimeline, *, without_device: str = "; no device wor
     outside = steps.table.outside_share
     if outside > _MOSTLY_OUTSIDE:
         doubt += f" But {percent(outside)} of the device time is in none of the steps."
-    return f"{text}{on}: {', '.join(shown)}.{doubt}" if shown else f"{text}."
+    return f"{text}{on}: {', '.join(shown)}.{doubt}" if shown else f"{text}.{doubt}"
 
 
 _APART: Final = 1.5

@@ -11,9 +11,9 @@ import polars as pl
 
 from traceview.callers import caller
 from traceview.findings import MOST_EVENTS
-from traceview.quantities import percent
+from traceview.quantities import milliseconds, percent
 from traceview.reasons import Role
-from traceview.rules.kernel_evidence import milliseconds, together
+from traceview.rules.kernel_evidence import together
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

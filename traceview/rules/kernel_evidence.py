@@ -10,7 +10,7 @@ import polars as pl
 
 from traceview.callers import caller
 from traceview.findings import MOST_EVENTS, Confidence, Finding, Severity
-from traceview.quantities import percent
+from traceview.quantities import milliseconds, percent
 from traceview.rules.device_work import union_ns
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ WORTH_SHARE: Final = 0.02
 HINT_SHARE: Final = 0.05
 """The same for hints whose fix is uncertain: they must promise more to be worth reading."""
 
-_SECOND: Final = 999_950_000
 _MAX_LINES: Final = 5
 _MAX_NAME: Final = 110
 _PLACES_LOOKED_AT: Final = 40
@@ -40,14 +39,6 @@ class Advice:
 def share_of_busy(facts: Facts, work: pl.DataFrame) -> float:
     """Union of the rows' time over the busy time of all devices; 0 without device work."""
     return union_ns(work) / facts.table.busy_ns if facts.table.busy_ns else 0.0
-
-
-def milliseconds(ns: int) -> str:
-    """``"1.234 ms"``; from a second on ``"304.3 s"``, with the digits that reports show beside it."""
-    if ns >= _SECOND:
-        seconds = ns / 1e9
-        return f"{seconds:,.{max(0, 4 - len(str(int(seconds))))}f} s"
-    return f"{ns / 1e6:,.3f} ms"
 
 
 def together(facts: Facts) -> str:

@@ -32,7 +32,8 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from traceview.findings import Confidence, Finding, Severity
-from traceview.rules.kernel_evidence import WORTH_SHARE, kernel_lines, located, milliseconds, plural, together
+from traceview.quantities import milliseconds
+from traceview.rules.kernel_evidence import WORTH_SHARE, kernel_lines, located, plural, together
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

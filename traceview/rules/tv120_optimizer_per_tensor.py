@@ -29,7 +29,8 @@ import polars as pl
 
 from traceview.findings import MOST_EVENTS, Confidence, CostOf, Finding, Severity
 from traceview.host_calls import innermost, named
-from traceview.rules.kernel_evidence import WORTH_SHARE, kernel_lines, milliseconds, plural
+from traceview.quantities import milliseconds
+from traceview.rules.kernel_evidence import WORTH_SHARE, kernel_lines, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

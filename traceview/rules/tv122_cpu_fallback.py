@@ -34,8 +34,8 @@ import polars as pl
 
 from traceview.findings import Confidence, CostOf, Finding, Severity
 from traceview.host_calls import host_union_ns, named, outermost
-from traceview.quantities import percent
-from traceview.rules.kernel_evidence import WORTH_SHARE, located, milliseconds, on_the_host, plural, shortened
+from traceview.quantities import milliseconds, percent
+from traceview.rules.kernel_evidence import WORTH_SHARE, located, on_the_host, plural, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -32,8 +32,9 @@ import polars as pl
 
 from traceview.findings import Confidence, CostOf, Finding, Severity, Window
 from traceview.host_calls import host_union_ns
+from traceview.quantities import milliseconds
 from traceview.recompiles import after_warm_up, compilations, compile_spans
-from traceview.rules.kernel_evidence import located, milliseconds, on_the_host, plural, shortened
+from traceview.rules.kernel_evidence import located, on_the_host, plural, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -31,8 +31,9 @@ import polars as pl
 
 from traceview.findings import Confidence, CostOf, Finding, Severity, Window
 from traceview.host_calls import host_union_ns, named
+from traceview.quantities import milliseconds
 from traceview.rules.device_work import union_ns
-from traceview.rules.kernel_evidence import located, milliseconds, plural
+from traceview.rules.kernel_evidence import located, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -29,7 +29,8 @@ from typing import TYPE_CHECKING, Final
 
 from traceview.findings import Confidence, CostOf, Finding, Severity, Window
 from traceview.host_calls import host_union_ns, named
-from traceview.rules.kernel_evidence import located, milliseconds, on_the_host, plural
+from traceview.quantities import milliseconds
+from traceview.rules.kernel_evidence import located, on_the_host, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

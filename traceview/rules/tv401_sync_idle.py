@@ -36,8 +36,8 @@ import polars as pl
 from traceview.findings import Confidence, CostOf, Finding, Severity
 from traceview.gap_culprits import culprits
 from traceview.knowledge.idle_causes import Cause
-from traceview.quantities import percent
-from traceview.rules.kernel_evidence import located, milliseconds, plural, together
+from traceview.quantities import milliseconds, percent
+from traceview.rules.kernel_evidence import located, plural, together
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -30,8 +30,8 @@ import polars as pl
 
 from traceview.busy import busy
 from traceview.findings import Confidence, Finding, Severity
-from traceview.quantities import percent
-from traceview.rules.kernel_evidence import kernel_lines, located, milliseconds, together
+from traceview.quantities import milliseconds, percent
+from traceview.rules.kernel_evidence import kernel_lines, located, together
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,9 +17,9 @@ When it is wrong
 
 Fix
     That of the cause that takes most; the evidence lists them. Launching: ``torch.compile(mode="reduce-overhead")``,
-    CUDA graphs, larger batches. Data loading: prefetch in workers. Host work: move preprocessing, logging and saving out
-    of the loop or to another thread. Slow calls and the allocator: most are the first use of a kernel or of memory, so
-    record after a warm-up; if they come back, look at the call. Copies: pinned memory, without blocking.
+    CUDA graphs, larger batches. Data loading: prefetch in workers. Host work: move preprocessing, logging and saving
+    out of the loop or to another thread. Slow calls and the allocator: most are the first use of a kernel or of memory,
+    so record after a warm-up; if they come back, look at the call. Copies: pinned memory, without blocking.
 
 Scope and sources
     Any device with recorded launches. PyTorch performance tuning guide, docs.pytorch.org/tutorials, read 2026-11.
@@ -34,8 +34,8 @@ import polars as pl
 from traceview.findings import Confidence, CostOf, Finding, Severity
 from traceview.gap_culprits import LEAST_NAMED, MOST_OF_IT, culprits
 from traceview.knowledge.idle_causes import Cause
-from traceview.quantities import percent
-from traceview.rules.kernel_evidence import located, milliseconds, plural, together
+from traceview.quantities import milliseconds, percent
+from traceview.rules.kernel_evidence import located, plural, together
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

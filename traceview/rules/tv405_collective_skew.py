@@ -34,8 +34,8 @@ import polars as pl
 from traceview import intervals
 from traceview.collective_skew import late_ranks
 from traceview.findings import Confidence, Finding, Severity
-from traceview.quantities import percent
-from traceview.rules.kernel_evidence import located, milliseconds, plural, together
+from traceview.quantities import milliseconds, percent
+from traceview.rules.kernel_evidence import located, plural, together
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

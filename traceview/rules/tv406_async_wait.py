@@ -33,9 +33,9 @@ import polars as pl
 
 from traceview.busy import busy
 from traceview.findings import Confidence, CostOf, Finding, Severity
-from traceview.quantities import percent
+from traceview.quantities import milliseconds, percent
 from traceview.rules.device_work import union_ns
-from traceview.rules.kernel_evidence import milliseconds, plural, shortened, together
+from traceview.rules.kernel_evidence import plural, shortened, together
 from traceview.xla import waits_for_host, without_number
 
 if TYPE_CHECKING:

@@ -31,8 +31,8 @@ import polars as pl
 
 from traceview import intervals
 from traceview.findings import Confidence, Finding, Severity
-from traceview.quantities import percent
-from traceview.rules.kernel_evidence import located, milliseconds, shortened, together
+from traceview.quantities import milliseconds, percent
+from traceview.rules.kernel_evidence import located, shortened, together
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -30,8 +30,9 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from traceview.findings import Confidence, CostOf, Finding, Severity, Window
+from traceview.quantities import milliseconds
 from traceview.rules.device_work import union_ns
-from traceview.rules.kernel_evidence import located, milliseconds, plural, together
+from traceview.rules.kernel_evidence import located, plural, together
 from traceview.transfers import EXPLICIT_COPY, copies
 
 if TYPE_CHECKING:

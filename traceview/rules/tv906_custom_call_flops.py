@@ -30,18 +30,10 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from traceview.findings import Confidence, Finding, Severity
-from traceview.quantities import percent
+from traceview.quantities import milliseconds, percent
 from traceview.rules.device_work import union_ns
 from traceview.rules.hlo import CATEGORY_KEYS, with_detail
-from traceview.rules.kernel_evidence import (
-    WORTH_SHARE,
-    kernel_lines,
-    located,
-    milliseconds,
-    plural,
-    share_of_busy,
-    together,
-)
+from traceview.rules.kernel_evidence import WORTH_SHARE, kernel_lines, located, plural, share_of_busy, together
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
