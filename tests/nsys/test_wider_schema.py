@@ -218,3 +218,33 @@ def test_a_pass_says_what_it_leaves_out(tmp_path):
         "pass",
         "every attention call ran fused (40 flash-2); not judged: 10 of 50 launches have no device event in the file",
     )
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "kind", "known"),
+    [
+        ("CUPTI_ACTIVITY_KIND_RUNTIME", "end", "call-without-end", "host calls and ranges without an end"),
+        ("NVTX_EVENTS", "end", "call-without-end", "host calls and ranges without an end"),
+        ("NVTX_EVENTS", "globalTid", "range-without-thread", "do not say on which thread"),
+        ("StringIds", "value", "lost-name", "rows whose name is not in the file"),
+        (KERNELS, "globalPid", None, "No launch is recorded for any of the 2 device events"),
+        (KERNELS, "end", "duration-missing", "busy time is a lower bound"),
+        (KERNELS, "deviceId", None, "2 of 2 rows of device work"),
+    ],
+)
+def test_a_column_that_is_missing_is_said(table, column, kind, known, tmp_path):
+    """Beside what no export lacks every column was tried; these are those whose absence changes what can be told."""
+    export = Export()
+    for pid in (1, 2):
+        rank = export.process(pid)
+        with rank.op("aten::mm", [[2, 2], [2, 2]]):
+            rank.launch("k")
+    own = export.columns
+    export.columns = lambda name: [one for one in own(name) if (name, one[0]) != (table, column)]
+    timeline = loaded(export, tmp_path)
+    assert kind is None or timeline.report.counts[kind].n
+    assert timeline.report.trust != "good"
+    assert any(known in note.text for note in timeline.report.notes)
+    # Nothing that ran before its launch or its op may be taken for being inside.
+    calls = timeline.events.filter(pl.col("kind").is_in(["api", "op"]))
+    assert calls["dur_ns"].max() < 1_000_000
