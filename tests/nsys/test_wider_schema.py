@@ -248,3 +248,19 @@ def test_a_column_that_is_missing_is_said(table, column, kind, known, tmp_path):
     # Nothing that ran before its launch or its op may be taken for being inside.
     calls = timeline.events.filter(pl.col("kind").is_in(["api", "op"]))
     assert calls["dur_ns"].max() < 1_000_000
+
+
+def test_pages_of_unified_memory_move_without_a_launch(tmp_path):
+    export = Export()
+    rank = export.process(1)
+    for number in range(4):
+        rank.launch("k")
+        rank.work("CUPTI_ACTIVITY_KIND_MEMCPY", 3, 0, bytes=65536, copyKind=11 + number % 2, srcKind=4, dstKind=4)
+    timeline = loaded(export, tmp_path)
+    assert timeline.device_work["launch_id"].null_count() == 4
+    assert timeline.report.trust == "good"
+    assert note(timeline, "work-without-launch") is None
+    # What a call should have launched is missed all the same.
+    export.add("CUPTI_ACTIVITY_KIND_MEMCPY", start=5_000_000, end=5_001_000, deviceId=0, globalPid=rank.global_pid,
+               streamId=7, copyKind=1, srcKind=1, dstKind=2)  # fmt: skip
+    assert note(loaded(export, tmp_path), "work-without-launch").startswith("1 of 5 device events have no launch")
