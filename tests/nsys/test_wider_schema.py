@@ -12,6 +12,8 @@ from nsys.test_attribution import loaded, names
 from sample_traces.nsys_authoring import A100, H100, VM, Export
 from traceview.gate import check
 from traceview.kernels import identify
+from traceview.stages import assign_stages
+from traceview.steps import find_steps
 from traceview.xla_compilations import xla_compilations
 
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
@@ -264,3 +266,18 @@ def test_pages_of_unified_memory_move_without_a_launch(tmp_path):
     export.add("CUPTI_ACTIVITY_KIND_MEMCPY", start=5_000_000, end=5_001_000, deviceId=0, globalPid=rank.global_pid,
                streamId=7, copyKind=1, srcKind=1, dstKind=2)  # fmt: skip
     assert note(loaded(export, tmp_path), "work-without-launch").startswith("1 of 5 device events have no launch")
+
+
+def test_jax_under_nsight_has_steps_and_stages(tmp_path):
+    export = Export()
+    rank = export.process(1)
+    for _ in range(4):
+        with rank.range("XlaModule:#hlo_module=jit_step,program_id=2#", domain=1):
+            for scope, us in (("attn", 50), ("mlp", 30), ("attn", 20)):
+                with rank.range(f"Thunk:#name=jit(step)/{scope}/dot_general,hlo_op=gemm_fusion_dot.3#", domain=1):
+                    rank.launch("gemm_fusion_dot_3", us=us)
+    timeline = loaded(export, tmp_path)
+    found = find_steps(timeline)
+    assert (found.source.value, found.steps["name"].to_list()) == ("launches of the main XLA module", ["jit_step"] * 4)
+    work = assign_stages(timeline).timeline.device_work.with_columns(pl.col("stage").cast(pl.String))
+    assert dict(work.group_by("stage").agg(pl.col("dur_ns").sum()).iter_rows()) == {"attn": 280_000, "mlp": 120_000}
