@@ -54,7 +54,7 @@ _COMPILER: Final = (
     r"|CreateGpuExecutable|AutotunerCompilation):#"
 )
 """Ranges that XLA sets while it compiles (``XlaCompile:#module=jit_f,program_id=2#``), in its domain ``TSL``. Names in
-public exports of JAX programs; openxla/xla ``gpu_compiler.cc``, read 2026-11."""
+public exports of JAX programs, read 2026-11."""
 
 _LONGEST_SIZES: Final = 4096
 

@@ -257,8 +257,8 @@ _WRAPPER: Final = re.compile(
 def _of_scopes(path: str) -> str:
     """The scopes in the path of an XLA op, ``jit(step)/jvp(Decoder)/attn/dot_general``, without its primitive.
 
-    XLA writes the path into the ranges around its launches (openxla/xla ``nvtx_with_cuda_kernels.cc`` and
-    ``annotation.cc``, read 2026-11).
+    XLA writes the path into the ranges around its launches, less what all ops of the module have in common (source of
+    its annotations of thunks, read 2026-11).
     """
     scopes: list[str] = []
     for part in path.split("/")[:-1]:
