@@ -61,6 +61,8 @@ _WORDS: Final[Mapping[str, str]] = {
     "repeated-range": "calls that two tables hold, counted once",
     "range-type-missing": "NVTX rows of which the file does not say what they are, taken for ranges",
     "open-range": "ranges that were open when the recording ended",
+    "range-without-thread": "ranges that do not say on which thread they are",
+    "call-without-end": "host calls and ranges without an end, counted as instants",
     "range-across-threads": "ranges that end on another thread",
     "profiler-warning": "warnings and errors of the profiler",
     # XProf.

@@ -31,6 +31,9 @@ LAUNCH_NAMES: Final = (
 GRAPH_LAUNCH_NAMES: Final = r"^(cuda|cu|hip)GraphLaunch\w*$"
 """Calls that replay a captured graph: one launch, many kernels, no op per kernel."""
 
+_MIGRATION: Final = r"\(unified memory\)|Unified Memory Memcpy"
+"""How copies of unified memory are named: by this program for Nsight Systems, and by that itself."""
+
 _SILENT_SHARE: Final = 0.01
 """A launch or two at the end of a window is the edge of the recording, not a fault of it."""
 
@@ -211,10 +214,16 @@ def _fill_by_external_id(timeline: Timeline, op_id: NDArray[np.int32]) -> int:
     return int(before.sum())
 
 
+def migrates(events: pl.DataFrame) -> pl.Expr:
+    """Copies by which the driver moves pages of unified memory: a page fault asks for them, and no call."""
+    names = events.filter((pl.col("kind") == "memcpy") & pl.col("device").is_not_null())["name"].unique()
+    moved = names.filter(names.cast(pl.String).str.contains(_MIGRATION))
+    return (pl.col("kind") == "memcpy") & pl.col("name").is_in(moved.implode())
+
+
 def _missing_launch_notes(events: pl.DataFrame) -> list[Note]:
-    work = events.select(
-        "launch_id", busy=pl.col("device").is_not_null() & pl.col("kind").is_in(list(schema.BUSY_KINDS))
-    ).filter("busy")
+    busy = pl.col("device").is_not_null() & pl.col("kind").is_in(list(schema.BUSY_KINDS))
+    work = events.select("launch_id", busy=busy & ~migrates(events)).filter("busy")
     orphans = work["launch_id"].null_count()
     if not orphans:
         return []

@@ -46,6 +46,8 @@ class StepSource(StrEnum):
     """Rounds of annotated stages in the same order."""
     XLA_MODULE = "runs of the main XLA module"
     """On the device; no host range."""
+    XLA_LAUNCHES = "launches of the main XLA module"
+    """In a recording of Nsight Systems the ranges that XLA sets around the launches of a module."""
     WHOLE = "the whole trace"
     """Nothing marks a step: from the first to the last device work, or of the host without any."""
 
@@ -97,6 +99,9 @@ def find(timeline: Timeline) -> tuple[StepSource, pl.DataFrame, list[str]]:
     modules = _main_modules(timeline)
     if modules.height:
         return StepSource.XLA_MODULE, _described(modules, read), []
+    launched = _main_launches(of(RangeKind.STEP, "xla.module"))
+    if launched.height:
+        return StepSource.XLA_LAUNCHES, _described(launched, read), []
     return StepSource.WHOLE, _whole(timeline), []
 
 
@@ -136,7 +141,12 @@ def _numbered(timeline: Timeline, counters: pl.DataFrame) -> pl.DataFrame:
 
 def _rounds(timeline: Timeline, ranges: pl.DataFrame, read: dict[str, RangeName]) -> pl.DataFrame:
     """Rounds of the outermost stages of one thread per process."""
-    stages = {name: one.stage for name, one in read.items() if one.kind is RangeKind.STAGE and one.stage}
+    # Scopes of XLA follow each other as its compiler orders them.
+    stages = {
+        name: one.stage
+        for name, one in read.items()
+        if one.kind is RangeKind.STAGE and one.stage and one.family != "xla.scope"
+    }
     rows = ranges.filter(pl.col("name").is_in(list(stages)))
     if not rows.height:
         return rows
@@ -167,6 +177,16 @@ def _main_modules(timeline: Timeline) -> pl.DataFrame:
     runs = runs.filter(pl.col("name") == main)
     # Devices of one process run the module together: its first device stands for all.
     return runs.filter(pl.col("device") == pl.col("device").min().over("process"))
+
+
+def _main_launches(ranges: pl.DataFrame) -> pl.DataFrame:
+    """Of the ranges in which XLA launches its modules those of the module that takes the most of the host's time."""
+    named = ranges.with_columns(name=pl.coalesce(pl.col("name").str.extract(r"hlo_module=([^,#]+)"), "name"))
+    if not named.height:
+        return named
+    times = named.group_by("name").agg(pl.col("dur_ns").sum(), runs=pl.len()).filter(pl.col("runs") >= _LEAST_ANCHORS)
+    main = times.sort("dur_ns", "name", descending=[True, False])["name"].head(1)
+    return named.filter(pl.col("name").is_in(main.implode()))
 
 
 def _whole(timeline: Timeline) -> pl.DataFrame:

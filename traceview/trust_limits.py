@@ -33,6 +33,8 @@ _DEVICE: Final = frozenset({Answer.BUSY, Answer.IDLE, Answer.CAUSES, Answer.TRAN
 _LIMITS: Final[dict[str, frozenset[Answer]]] = {
     "work-without-launch": frozenset({Answer.CAUSES}),
     "kernels-without-op": frozenset({Answer.CAUSES}),
+    "call-without-end": frozenset({Answer.CAUSES}),
+    "range-without-thread": frozenset({Answer.CAUSES}),
     "launch-without-work": _DEVICE,
     "graph-without-work": _DEVICE,
     "duration-missing": _DEVICE,

@@ -172,8 +172,7 @@ def _refined(timeline: Timeline, rows: pl.DataFrame) -> pl.DataFrame:
 def _by_kernel(rows: pl.DataFrame, path: pl.Series) -> pl.DataFrame:
     """Pallas kernels whose op has a name that says nothing (``closed_call.21``): the path ends with the kernel's own.
 
-    JAX writes ``…/splash_mha_fwd_residuals/pallas_call`` (``pallas_call_registration.py``, seen in compiled programs of
-    2026).
+    JAX writes ``…/splash_mha_fwd_residuals/pallas_call``, as seen in public compiled programs of 2026.
     """
     kernel = path.str.extract(_PALLAS_KERNEL).str.replace(r"^(?:\w+\()+", "").str.strip_chars_end(")")
     open_ = rows["family"].is_in(["unknown", "other"]) & kernel.is_not_null()

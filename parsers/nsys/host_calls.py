@@ -77,6 +77,7 @@ def plain_name(name: str) -> str:
 def calls(frame: pl.DataFrame, names: Names, owners: Owners) -> Part:
     """Runtime and driver calls, which one table holds together."""
     part, frame = timed(t.RUNTIME, frame, "api")
+    _end_at_once(part)
     event_class = frame["eventClass"]
     distinct = set(event_class.unique().to_list())
     if BACKTRACE_CLASS in distinct:
@@ -117,10 +118,20 @@ def ranges(table: str, frame: pl.DataFrame, names: Names, owners: Owners) -> Par
         part.columns["name"] = _names_or_sort(table, frame, ids, names)
     else:
         part.columns["name"] = names.categorical(ids, what=table)
-    if part.open_end is not None:
-        part.counts["open-range"] = Count(int(part.open_end.sum()), f"a row of {table} without an end")
+    if table in (*t.MPI, *t.UCP):
+        if part.open_end is not None:
+            part.counts["open-range"] = Count(int(part.open_end.sum()), f"a row of {table} without an end")
+    else:
+        _end_at_once(part)
     _own(part, frame, owners)
     return part
+
+
+def _end_at_once(part: Part) -> None:
+    """Calls always have an end; one that is missing was lost, so the call is an instant and encloses nothing."""
+    if part.open_end is not None:
+        part.counts["call-without-end"] = Count(int(part.open_end.sum()), part.table)
+        part.open_end = None
 
 
 def _names_or_sort(table: str, frame: pl.DataFrame, ids: pl.Series, names: Names) -> pl.Series:

@@ -259,8 +259,9 @@ def _small(value: int | None) -> int | None:
 def _gpus_before_2021(tables: Tables) -> pl.DataFrame:
     """The GPUs of an export of 2020 or early 2021, under the names of today.
 
-    The table was ``TARGET_INFO_CUDA_GPU``, with the names of ``CUpti_ActivityDevice``, and its number is that of CUDA.
-    Source: scripts that ask it (Extra-P's Nsight reader, NVIDIA's reports of early 2021), read 2026-11.
+    The table was ``TARGET_INFO_CUDA_GPU``, and its number is that of CUDA. Source: public scripts that ask it for
+    ``deviceId``, ``name``, ``computeCapabilityMajor`` and ``numMultiprocessors``, read 2026-11; the other two names are
+    those that ``CUpti_ActivityDevice`` has beside these.
     """
     own = {"computeCapabilityMajor": "computeMajor", "computeCapabilityMinor": "computeMinor",
            "globalMemorySize": "totalMemory", "numMultiprocessors": "smCount"}  # fmt: skip

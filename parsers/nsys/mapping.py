@@ -124,7 +124,7 @@ def _parts(
         elif table == t.RUNTIME:
             part = host_calls.calls(frame, names, owners)
         elif table == t.NVTX:
-            seen = nvtx.events(frame, names, owners)
+            seen = nvtx.events(frame, names, owners, ends_recorded="end" in tables.columns(t.NVTX))
             part, inputs, thread_names = seen.part, seen.inputs, seen.thread_names
         else:
             part = host_calls.ranges(table, frame, names, owners)
@@ -182,6 +182,14 @@ def _notes(
         number = counts["duration-missing"].n
         text = f"{number:,} device rows without an end count as instants: busy time is a lower bound."
         notes.append(Note("duration-missing", text, Trust.LIMITED))
+    if "call-without-end" in counts:
+        number = counts["call-without-end"].n
+        text = f"{number:,} host calls and ranges without an end count as instants: what they enclose is not known."
+        notes.append(Note("call-without-end", text, Trust.LIMITED))
+    if "range-without-thread" in counts:
+        number = counts["range-without-thread"].n
+        text = f"{number:,} ranges do not say on which thread they are: what they enclose is not known."
+        notes.append(Note("range-without-thread", text, Trust.LIMITED))
     if "open-range" in counts:
         text = f"{counts['open-range'].n:,} ranges were open when the recording ended; they last until its end."
         notes.append(Note("open-ranges", text))

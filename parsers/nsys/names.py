@@ -74,8 +74,8 @@ class Names:
         texts, lost = [], np.zeros(len(distinct) + 1, np.bool_)
         for at, key in enumerate(distinct):
             text = self._texts.get(key)
-            lost[at] = text is None
-            texts.append(f"unnamed {what}" if text is None else clean(text) if clean else text)
+            lost[at] = not text
+            texts.append(f"unnamed {what}" if not text else clean(text) if clean else text)
         texts.append(f"unnamed {what}")
         lost[-1] = True
         unnamed = int(lost[position].sum()) if lost[:-1].any() or ids.null_count() else 0

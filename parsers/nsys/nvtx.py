@@ -54,7 +54,7 @@ _COMPILER: Final = (
     r"|CreateGpuExecutable|AutotunerCompilation):#"
 )
 """Ranges that XLA sets while it compiles (``XlaCompile:#module=jit_f,program_id=2#``), in its domain ``TSL``. Names in
-public exports of JAX programs; openxla/xla ``gpu_compiler.cc``, read 2026-11."""
+public exports of JAX programs, read 2026-11."""
 
 _LONGEST_SIZES: Final = 4096
 
@@ -68,8 +68,15 @@ class NvtxEvents:
     thread_names: dict[int, str]
 
 
-def events(frame: pl.DataFrame, names: Names, owners: Owners) -> NvtxEvents:
-    """Ranges and marks; PyTorch's operators become kind ``op``."""
+def events(frame: pl.DataFrame, names: Names, owners: Owners, *, ends_recorded: bool = True) -> NvtxEvents:
+    """Ranges and marks; PyTorch's operators become kind ``op``.
+
+    Args:
+        frame: Rows of the table.
+        names: Strings by id.
+        owners: Gives keys to threads.
+        ends_recorded: The table has ends at all; without them no range was open, and none is known to enclose anything.
+    """
     rows = frame.height
     texts = _texts(frame, names)
     thread_names = _thread_names(frame, texts)
@@ -96,6 +103,9 @@ def events(frame: pl.DataFrame, names: Names, owners: Owners) -> NvtxEvents:
     part.row, part.rows = place.to_numpy()[part.row].astype(np.uint32), rows
     part.counts.update(counts)
     part.kind[(frame["eventType"] == MARK).to_numpy()] = NUMBER["other"]
+    if part.open_end is not None and not ends_recorded:
+        part.counts["call-without-end"] = Count(int(part.open_end.sum()), part.table)
+        part.open_end = None
     if part.open_end is not None:
         part.counts["open-range"] = Count(int(part.open_end.sum()), "a range that was open when the recording ended")
     inputs = _operators(part, frame["name"])
@@ -105,6 +115,9 @@ def events(frame: pl.DataFrame, names: Names, owners: Owners) -> NvtxEvents:
         & (frame["endGlobalTid"] != 0)
     )
     threads = frame["globalTid"]
+    nowhere = int((threads.is_null() & (frame["eventType"] == RANGES[0])).sum())
+    if nowhere:
+        part.counts["range-without-thread"] = Count(nowhere, str(frame.filter(threads.is_null())["name"][0])[:80])
     if crossing.any():
         # It was started on one thread and ended on another, so neither thread's calls lie in it by nesting.
         part.counts["range-across-threads"] = Count(int(crossing.sum()), str(frame.filter(crossing)["name"][0])[:80])

@@ -231,8 +231,16 @@ def _shape_notes(parts: list[PlaneRows], programs: Programs, used: set[int]) -> 
     devices = [rows for rows in parts if rows.place.owner in (Owner.GPU, Owner.TPU)]
     has_cpu_ops = any((rows.device != NO_KEY).any() for rows in parts if rows.place.owner is Owner.HOST)
     if not any(len(rows) for rows in devices) and not has_cpu_ops:
+        strange = sorted(
+            rows.plane.name
+            for rows in parts
+            if rows.place.owner is Owner.OTHER and len(rows) and rows.plane.name.startswith("/device:")
+        )
         text = (
             "The profile has no device plane and no XLA op: only the host is recorded, so nothing is known of devices."
+            if not strange
+            else f"The device plane {strange[0][:80]} is of a sort that is not known: its events are kept as other "
+            "events, and nothing is known of the work of devices."
         )
         notes.append(Note("host-only", text, Trust.LIMITED))
     missing = used - set(programs.places)

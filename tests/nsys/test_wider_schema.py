@@ -12,6 +12,8 @@ from nsys.test_attribution import loaded, names
 from sample_traces.nsys_authoring import A100, H100, VM, Export
 from traceview.gate import check
 from traceview.kernels import identify
+from traceview.stages import assign_stages
+from traceview.steps import find_steps
 from traceview.xla_compilations import xla_compilations
 
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
@@ -218,3 +220,64 @@ def test_a_pass_says_what_it_leaves_out(tmp_path):
         "pass",
         "every attention call ran fused (40 flash-2); not judged: 10 of 50 launches have no device event in the file",
     )
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "kind", "known"),
+    [
+        ("CUPTI_ACTIVITY_KIND_RUNTIME", "end", "call-without-end", "host calls and ranges without an end"),
+        ("NVTX_EVENTS", "end", "call-without-end", "host calls and ranges without an end"),
+        ("NVTX_EVENTS", "globalTid", "range-without-thread", "do not say on which thread"),
+        ("StringIds", "value", "lost-name", "rows whose name is not in the file"),
+        (KERNELS, "globalPid", None, "No launch is recorded for any of the 2 device events"),
+        (KERNELS, "end", "duration-missing", "busy time is a lower bound"),
+        (KERNELS, "deviceId", None, "2 of 2 rows of device work"),
+    ],
+)
+def test_a_column_that_is_missing_is_said(table, column, kind, known, tmp_path):
+    """Beside what no export lacks every column was tried; these are those whose absence changes what can be told."""
+    export = Export()
+    for pid in (1, 2):
+        rank = export.process(pid)
+        with rank.op("aten::mm", [[2, 2], [2, 2]]):
+            rank.launch("k")
+    own = export.columns
+    export.columns = lambda name: [one for one in own(name) if (name, one[0]) != (table, column)]
+    timeline = loaded(export, tmp_path)
+    assert kind is None or timeline.report.counts[kind].n
+    assert timeline.report.trust != "good"
+    assert any(known in note.text for note in timeline.report.notes)
+    # Nothing that ran before its launch or its op may be taken for being inside.
+    calls = timeline.events.filter(pl.col("kind").is_in(["api", "op"]))
+    assert calls["dur_ns"].max() < 1_000_000
+
+
+def test_pages_of_unified_memory_move_without_a_launch(tmp_path):
+    export = Export()
+    rank = export.process(1)
+    for number in range(4):
+        rank.launch("k")
+        rank.work("CUPTI_ACTIVITY_KIND_MEMCPY", 3, 0, bytes=65536, copyKind=11 + number % 2, srcKind=4, dstKind=4)
+    timeline = loaded(export, tmp_path)
+    assert timeline.device_work["launch_id"].null_count() == 4
+    assert timeline.report.trust == "good"
+    assert note(timeline, "work-without-launch") is None
+    # What a call should have launched is missed all the same.
+    export.add("CUPTI_ACTIVITY_KIND_MEMCPY", start=5_000_000, end=5_001_000, deviceId=0, globalPid=rank.global_pid,
+               streamId=7, copyKind=1, srcKind=1, dstKind=2)  # fmt: skip
+    assert note(loaded(export, tmp_path), "work-without-launch").startswith("1 of 5 device events have no launch")
+
+
+def test_jax_under_nsight_has_steps_and_stages(tmp_path):
+    export = Export()
+    rank = export.process(1)
+    for _ in range(4):
+        with rank.range("XlaModule:#hlo_module=jit_step,program_id=2#", domain=1):
+            for scope, us in (("attn", 50), ("mlp", 30), ("attn", 20)):
+                with rank.range(f"Thunk:#name=jit(step)/{scope}/dot_general,hlo_op=gemm_fusion_dot.3#", domain=1):
+                    rank.launch("gemm_fusion_dot_3", us=us)
+    timeline = loaded(export, tmp_path)
+    found = find_steps(timeline)
+    assert (found.source.value, found.steps["name"].to_list()) == ("launches of the main XLA module", ["jit_step"] * 4)
+    work = assign_stages(timeline).timeline.device_work.with_columns(pl.col("stage").cast(pl.String))
+    assert dict(work.group_by("stage").agg(pl.col("dur_ns").sum()).iter_rows()) == {"attn": 280_000, "mlp": 120_000}

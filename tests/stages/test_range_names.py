@@ -67,6 +67,12 @@ NAMES = {
     "ExecuteReplicated.__call__": (NOTHING, ""),
     "_send_cond_16/pivot_t/_236_0:_Send": (NOTHING, ""),
     "/blocks.0/blocks.0.0/Conv + /blocks.0/blocks.0.1/Relu": (NOTHING, ""),
+    "Thunk:#name=jit(step)/jvp(Decoder)/while/body/layer_3/attn/dot_general,hlo_op=gemm_fusion_dot.3#": (
+        STAGE, "Decoder/layer/attn",
+    ),
+    "TSL:Thunk:#name=attn/transpose,hlo_op=wrapped_transpose#": (STAGE, "attn"),
+    "Thunk:#name=jit(f)/dot_general,hlo_op=gemm_fusion_dot.3#": (NOTHING, ""),
+    "Thunk:#hlo_op=command_buffer_1#": (NOTHING, ""),
     "cub::DeviceRadixSort": (NOTHING, ""),
     "thrust::sort_by_key": (NOTHING, ""),
     "cublasGemmEx": (NOTHING, ""),

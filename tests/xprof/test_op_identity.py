@@ -146,3 +146,11 @@ def test_a_plane_as_long_as_the_code_of_a_brace_is_no_json(loaded, code):
 
     (data,) = (made for length in range(1, 80) if (made := space(length))[1] == code)
     assert loaded(data).events.height == 1
+
+
+def test_a_device_of_a_sort_that_is_not_known_is_named(loaded):
+    space = Space()
+    space.plane("/device:CUSTOM:NPU:0").line("stream", 1).event("matmul", 0, 10)
+    space.plane("/host:CPU").line("python", 2).event("step", 0, 20)
+    (note,) = (one for one in loaded(space.encode()).report.notes if one.kind == "host-only")
+    assert note.text.startswith("The device plane /device:CUSTOM:NPU:0 is of a sort that is not known")

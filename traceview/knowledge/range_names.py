@@ -115,6 +115,7 @@ _ROWS: Final = (
     ("deepspeed", "stage", "@ds", r"^DeepSpeedEngine\.(?P<part>forward|backward|step)$", "source"),
     ("deepspeed.layer", "nothing", "", r"^(?:DeepSpeed\w*|PartitionedParameterCoordinator)\.\w+", "source"),
     ("xla.module", "step", "", r"^(?:TSL:)?XlaModule:#", "source"),
+    ("xla.scope", "stage", "@scope", r"^(?:TSL:)?Thunk:#name=(?P<part>[^,#]+)", "source"),
     ("xla.thunk", "nothing", "", r"^(?:TSL:)?Thunk:#", "source"),
     ("xla.compiler", "nothing", "", r"^(?:TSL:)?Xla[A-Z]\w*:#", "trace"),
     ("param", "stage", "@param", r"^\[param\|(?P<part>[^|\]]+(?:\|[^|\]]+)*)\]$", "trace"),
@@ -225,6 +226,9 @@ def _of_match(family: str, kind: RangeKind, stage: str, found: re.Match[str]) ->
     elif stage == "@label":
         # torchrec writes the parts of `forward` as `forward:part`.
         stage = _path(_one_level(groups["part"]).replace(":", "/"))
+    elif stage == "@scope":
+        stage = _of_scopes(groups["part"])
+        kind = RangeKind.STAGE if stage else RangeKind.NOTHING
     elif stage == "@param":
         kind, stage = _of_param(groups["part"])
     elif stage in _MAPS:
@@ -241,6 +245,30 @@ def _phase(*, prefills: bool, decodes: bool) -> str:
     if prefills and decodes:
         return "mixed"
     return "prefill" if prefills else "decode" if decodes else "idle"
+
+
+_WRAPPER: Final = re.compile(
+    r"^(?:jit|pjit|xmap|pmap|vmap|remat|checkpoint|shard_map|custom_jvp|custom_vjp)\(.*\)$"
+    r"|^(?:while|cond|body|branch_[0-9]+_fun|checkpoint|remat|rematted_computation|shard_map|closed_call|pjit|main)$"
+)
+"""Parts of the path of an XLA op that are no scope of the program; the same as in the source of stages from XLA."""
+
+
+def _of_scopes(path: str) -> str:
+    """The scopes in the path of an XLA op, ``jit(step)/jvp(Decoder)/attn/dot_general``, without its primitive.
+
+    XLA writes the path into the ranges around its launches, less what all ops of the module have in common (source of
+    its annotations of thunks, read 2026-11).
+    """
+    scopes: list[str] = []
+    for part in path.split("/")[:-1]:
+        inner = re.match(r"^(?:transpose\()?jvp\((?P<inner>.*?)\)+$", part)
+        name = inner["inner"] if inner else part
+        if name and not _WRAPPER.match(name):
+            scope = re.sub(r"[_.]?[0-9]+$", "", name) or name
+            if not scopes or scopes[-1] != scope:
+                scopes.append(scope)
+    return _path("/".join(scopes))
 
 
 def _of_param(body: str) -> tuple[RangeKind, str]:
