@@ -130,6 +130,7 @@ def _parse_all(found: sources.Found, progress: Progress | None) -> tuple[list[Ti
     whole = sum(source.size for source in found.traces) or 1
     done = 0
     timelines: list[Timeline] = []
+    known: dict[tuple[object, ...], str] = {}
     report = _folder_report(found)
     first_failure: UnreadableTraceError | None = None
     for source in found.traces:
@@ -143,11 +144,14 @@ def _parse_all(found: sources.Found, progress: Progress | None) -> tuple[list[Ti
             first_failure = first_failure or error
             report = _without_file(report, source.path, error.why)
             continue
-        twin = next((one for one in timelines if merging.same_recording(one, timeline)), None)
+        recording = merging.recording_key(timeline)
+        twin = known.get(recording) if recording is not None else None
         if twin is not None:
-            text = f"{source.path.name} holds the same recording as {twin.runs[0].path.name} and is counted once."
+            text = f"{source.path.name} holds the same recording as {twin} and is counted once."
             report = report.with_notes(Note("duplicate-file", text))
             continue
+        if recording is not None:
+            known[recording] = timeline.runs[0].path.name
         timeline = sidecars.attach(timeline, source.path)
         # File by file: a rank that lost half of its work must not be hidden by the many that lost none.
         timelines.append(replace(timeline, report=timeline.report.with_notes(*loss_notes(timeline))))
