@@ -137,7 +137,7 @@ def _parse_all(found: sources.Found, progress: Progress | None) -> tuple[list[Ti
         step = _share(progress, done / whole, source.size / whole) if progress else None
         done += source.size
         try:
-            timeline = source.format.parse(source.path, run=len(timelines), progress=step)
+            timeline = _parsed(source, len(timelines), step)
         except UnreadableTraceError as error:
             if source.named:
                 raise
@@ -158,6 +158,19 @@ def _parse_all(found: sources.Found, progress: Progress | None) -> tuple[list[Ti
     if first_failure and not timelines:
         raise first_failure
     return timelines, report
+
+
+def _parsed(source: sources.Source, run: int, progress: Progress | None) -> Timeline:
+    """Parse one file; one that went away, or cannot be read any more, is no reason to lose the others."""
+    try:
+        return source.format.parse(source.path, run=run, progress=progress)
+    except OSError as error:
+        raise UnreadableTraceError(
+            "cannot-read",
+            where=str(source.path),
+            why=f"the file cannot be read: {error.strerror or error}.",
+            next_step="Is it still there, and may it be read?",
+        ) from error
 
 
 def _without_file(report: ImportReport, path: Path, why: str) -> ImportReport:

@@ -7,8 +7,9 @@ import pytest
 
 from authored_timeline import timeline
 from traceview import load
-from traceview.errors import UsageError
+from traceview.errors import UnreadableTraceError, UsageError
 from traceview.merging import merge, recording_key
+from traceview.timeline import Trust
 
 
 def notes(timeline):
@@ -92,6 +93,30 @@ def test_a_copy_of_a_recording_is_counted_once(write):
     merged = load([write("a.toy", "TOY rank=0 origin=1"), write("copy.toy", "TOY rank=0 origin=1")])
     assert [run.path.name for run in merged.runs] == ["a.toy"]
     assert notes(merged)["duplicate-file"].text == "copy.toy holds the same recording as a.toy and is counted once."
+
+
+def test_a_file_that_goes_away_costs_no_other(write, monkeypatch):
+    from traceview import sources
+
+    path = write("a.toy", "TOY rank=0 origin=1000")
+    other = write("b.toy", "TOY rank=1 origin=2000 kernels=3")
+    find = sources.find
+
+    def find_and_remove(*arguments):
+        found = find(*arguments)
+        path.unlink()
+        return found
+
+    monkeypatch.setattr(sources, "find", find_and_remove)
+    timeline = load(path.parent)
+    assert [run.path for run in timeline.runs] == [other]
+    assert timeline.report.counts["lost-file"].n == 1
+    assert timeline.report.trust is Trust.POOR
+    write("a.toy", "TOY")
+    with pytest.raises(
+        UnreadableTraceError, match="the file cannot be read: No such file or directory. Is it still there"
+    ):
+        load(path)
 
 
 def test_two_empty_recordings_are_not_copies():
