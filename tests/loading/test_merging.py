@@ -114,7 +114,7 @@ def test_a_file_that_goes_away_costs_no_other(write, monkeypatch):
     assert timeline.report.trust is Trust.POOR
     write("a.toy", "TOY")
     with pytest.raises(
-        UnreadableTraceError, match="the file cannot be read: No such file or directory. Is it still there"
+        UnreadableTraceError, match=r"the file cannot be read: No such file or directory\. Is it still there"
     ):
         load(path)
 
