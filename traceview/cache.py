@@ -284,6 +284,8 @@ class Cache:
         order = {source.path: at for at, source in enumerate(found.traces)}
         if any(run.path not in order for run in timeline.runs):
             return  # A parser that names another file than it was given: its paths could not be given back.
+        if self._twins(key):
+            return  # Another process read the same at the same time, and was quicker.
         about = {
             "name": found.traces[0].path.name,
             "files": len(found.traces),
@@ -300,6 +302,9 @@ class Cache:
             timeline_file.write(timeline, written, compression="uncompressed", facts={"cache": about}, wanted=wanted)
             if written.stat().st_size <= self.limit_bytes:
                 os.replace(written, self.folder / f"{total}-{key}-{_checksum(written)}{_SUFFIX}")
+                # Where several came here together, they agree on the one that stays.
+                for twin in self._twins(key)[1:]:
+                    removed(twin)
         except (OSError, pl.exceptions.PolarsError) as error:
             reason = getattr(error, "strerror", None) or next(iter(str(error).splitlines()), "")
             self._remark(f"the trace could not be cached ({reason}; traceview cache path says where)")
@@ -307,6 +312,10 @@ class Cache:
             if new is not None:
                 shutil.rmtree(new, ignore_errors=True)
         self._evict()
+
+    def _twins(self, key: str) -> list[Path]:
+        """The entries of a key, in an order on which all processes agree."""
+        return sorted(path for _, own, _, path in self._names() if own == key)
 
     def _make_folder(self) -> None:
         if self.folder.exists() and not self.folder.is_dir():

@@ -130,30 +130,47 @@ def _parse_all(found: sources.Found, progress: Progress | None) -> tuple[list[Ti
     whole = sum(source.size for source in found.traces) or 1
     done = 0
     timelines: list[Timeline] = []
+    known: dict[tuple[object, ...], str] = {}
     report = _folder_report(found)
     first_failure: UnreadableTraceError | None = None
     for source in found.traces:
         step = _share(progress, done / whole, source.size / whole) if progress else None
         done += source.size
         try:
-            timeline = source.format.parse(source.path, run=len(timelines), progress=step)
+            timeline = _parsed(source, len(timelines), step)
         except UnreadableTraceError as error:
             if source.named:
                 raise
             first_failure = first_failure or error
             report = _without_file(report, source.path, error.why)
             continue
-        twin = next((one for one in timelines if merging.same_recording(one, timeline)), None)
+        recording = merging.recording_key(timeline)
+        twin = known.get(recording) if recording is not None else None
         if twin is not None:
-            text = f"{source.path.name} holds the same recording as {twin.runs[0].path.name} and is counted once."
+            text = f"{source.path.name} holds the same recording as {twin} and is counted once."
             report = report.with_notes(Note("duplicate-file", text))
             continue
+        if recording is not None:
+            known[recording] = timeline.runs[0].path.name
         timeline = sidecars.attach(timeline, source.path)
         # File by file: a rank that lost half of its work must not be hidden by the many that lost none.
         timelines.append(replace(timeline, report=timeline.report.with_notes(*loss_notes(timeline))))
     if first_failure and not timelines:
         raise first_failure
     return timelines, report
+
+
+def _parsed(source: sources.Source, run: int, progress: Progress | None) -> Timeline:
+    """Parse one file; one that went away, or cannot be read any more, is no reason to lose the others."""
+    try:
+        return source.format.parse(source.path, run=run, progress=progress)
+    except OSError as error:
+        raise UnreadableTraceError(
+            "cannot-read",
+            where=str(source.path),
+            why=f"the file cannot be read: {error.strerror or error}.",
+            next_step="Is it still there, and may it be read?",
+        ) from error
 
 
 def _without_file(report: ImportReport, path: Path, why: str) -> ImportReport:

@@ -95,15 +95,15 @@ def _require_one_run(timelines: Sequence[Timeline]) -> None:
         )
 
 
-def same_recording(a: Timeline, b: Timeline) -> bool:
-    """Whether two files hold the same recording, e.g. a trace and its gzip copy."""
-    # Files without events are alike in everything that could tell them apart.
-    return a.events.height > 0 and _fingerprint(a) == _fingerprint(b)
+def recording_key(one: Timeline) -> tuple[object, ...] | None:
+    """What two files have in common that hold the same recording, e.g. a trace and its gzip copy.
 
-
-def _fingerprint(one: Timeline) -> tuple[object, ...]:
+    ``None`` for a file without events: such files are alike in everything that could tell them apart.
+    """
     events = one.events
-    first = events["name"].head(8).to_list()
+    if not events.height:
+        return None
+    first = tuple(events["name"].head(8).to_list())
     return (
         one.runs[0].rank,
         one.runs[0].origin_unix_ns,

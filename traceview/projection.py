@@ -3,6 +3,9 @@
 Device work belongs to a range if the call that launched it lies inside the range, on the range's thread. That is how
 Nsight Systems projects NVTX ranges (report ``nvtx_gpu_proj_trace``), and it holds for ranges that overlap without
 nesting, too. The projected span contains idle time and other ranges' work, so the busy time is given beside it.
+
+For scripts and notebooks: ``docs/nsys.md`` shows how. No command asks for it, as commands show stages, of which each
+piece of work belongs to one.
 """
 
 from __future__ import annotations

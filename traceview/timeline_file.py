@@ -43,7 +43,8 @@ TABLES: Final = {
 """The small frames, each a JSON object of columns under ``traceview.<name>``."""
 MAGIC: Final = b"PAR1"
 
-_ROWS: Final = 1 << 16
+_ROWS: Final = 1 << 14
+"""Rows that are made at a time; a group in the file is four times that, as what is not written yet stays in memory."""
 _IN_MEMORY: Final = 1 << 20
 """So many cells of details are held while a file is written; of more each lies in a temporary file."""
 _MOST_FOOTER: Final = 1 << 28

@@ -58,6 +58,10 @@ def read_tail(text: str, tally: Tally, *, list_root: bool) -> tuple[dict[str, An
     at, closed = 1, True
     if not list_root:
         members, at, closed = read_members(text, 1, tally)
+    again = members.pop("traceEvents", None)
+    if isinstance(again, list) and again:
+        # JSON leaves open which of two values of one key counts.
+        tally.add("lost-trailing", '"traceEvents" stands there twice', len(again))
     rest = text[_skip(text, at) :].rstrip("\x00\t\n\r ")
     if rest:
         tally.add("lost-trailing", rest[:400], max(1, len(_EVENT_LIKE.findall(rest))))

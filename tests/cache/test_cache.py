@@ -21,7 +21,7 @@ import traceview.cache as module
 import traceview.cache_memory
 from authored_timeline import op, timeline
 from same_timeline import assert_same_timeline, sample_inputs
-from traceview import load, timeline_file
+from traceview import load, sniffing, sources, timeline_file
 from traceview.cache import Cache, user_cache
 from traceview.cache_place import user_folder
 from traceview.errors import StrictModeError, TraceviewError, UnreadableTraceError, UsageError
@@ -46,6 +46,10 @@ def trace(tmp_path):
     path = tmp_path / "trace.json.gz"
     path.write_bytes(SAMPLE.read_bytes())
     return settled(path)
+
+
+def find_traces(path):
+    return sources.find([path], sniffing.installed_formats())
 
 
 def settled(path):
@@ -277,7 +281,8 @@ def test_the_least_recently_used_goes(cache, tmp_path):
         entry = next(one for one in cache.entries() if one.name == paths[-1].name)
         os.utime(entry.path, (1000 + number, 1000 + number))
     load(paths[0], cache=cache)  # used again
-    cache.limit_bytes = sum(entry.bytes for entry in cache.entries())
+    # Entries of the same size but for a few bytes: each holds how long its load took, in as many digits as that needs.
+    cache.limit_bytes = sum(entry.bytes for entry in cache.entries()) + cache.entries()[0].bytes // 2
     (tmp_path / "t3.json.gz").write_bytes(SAMPLE.read_bytes())
     load(tmp_path / "t3.json.gz", cache=cache)
     assert sorted(entry.name for entry in cache.entries()) == ["t0.json.gz", "t2.json.gz", "t3.json.gz"]
@@ -348,6 +353,28 @@ def test_many_at_once(trace, cache, remarks):
         thread.join()
     assert failures == []
     assert remarks == []
+
+
+def test_what_two_read_at_once_is_kept_once(trace, cache, parsed, monkeypatch):
+    other = Cache(cache.folder, worth_seconds=0, least_bytes=0, detail_share=1e9)
+    write = timeline_file.write
+    within = []
+
+    def write_late(*arguments, **options):
+        if not within:
+            within.append(1)
+            load(trace, cache=other)  # Another process that reads, and is done, while this one writes.
+            assert len(cache.entries()) == 1
+        write(*arguments, **options)
+
+    monkeypatch.setattr(timeline_file, "write", write_late)
+    first = load(trace, cache=cache)
+    assert len(parsed) == 2
+    assert len(cache.entries()) == 1
+    cache._keep(cache.entries()[0].path.name.split("-")[1], first, find_traces(trace), 1, 1.0)
+    assert len(cache.entries()) == 1
+    assert_same_timeline(first, load(trace, cache=cache))
+    assert len(parsed) == 2
 
 
 def test_a_cache_that_cannot_be_written_costs_one_remark(trace, tmp_path, remarks):

@@ -189,6 +189,8 @@ def test_very_many_mistakes_are_counted(errors):
         (b"schema = 1\na = 1\na = 2\n", "dispatch.toml:3:6: not TOML: Cannot overwrite a value."),
         (b"schema = 1\na = '\xff'\n", "dispatch.toml:2: not UTF-8 text, as TOML must be. Save it as UTF-8."),
         (b"a = " + b"[" * 100_000, "dispatch.toml: nested too deeply."),
+        (b"a = " + b"9" * 5_000, "dispatch.toml: a whole number in it needs more than 64 bits."),
+        (b"[limits]\nidle_share = 0x" + b"f" * 5_000, "dispatch.toml: a whole number in it needs more than 64 bits."),
         (b"#" * (1 << 20) + b"#", "dispatch.toml: is larger than 1 MiB, so it is no file of expectations. Was a trace meant?"),
     ],
 )  # fmt: skip

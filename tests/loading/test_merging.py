@@ -7,8 +7,9 @@ import pytest
 
 from authored_timeline import timeline
 from traceview import load
-from traceview.errors import UsageError
-from traceview.merging import merge, same_recording
+from traceview.errors import UnreadableTraceError, UsageError
+from traceview.merging import merge, recording_key
+from traceview.timeline import Trust
 
 
 def notes(timeline):
@@ -94,9 +95,33 @@ def test_a_copy_of_a_recording_is_counted_once(write):
     assert notes(merged)["duplicate-file"].text == "copy.toy holds the same recording as a.toy and is counted once."
 
 
+def test_a_file_that_goes_away_costs_no_other(write, monkeypatch):
+    from traceview import sources
+
+    path = write("a.toy", "TOY rank=0 origin=1000")
+    other = write("b.toy", "TOY rank=1 origin=2000 kernels=3")
+    find = sources.find
+
+    def find_and_remove(*arguments):
+        found = find(*arguments)
+        path.unlink()
+        return found
+
+    monkeypatch.setattr(sources, "find", find_and_remove)
+    timeline = load(path.parent)
+    assert [run.path for run in timeline.runs] == [other]
+    assert timeline.report.counts["lost-file"].n == 1
+    assert timeline.report.trust is Trust.POOR
+    write("a.toy", "TOY")
+    with pytest.raises(
+        UnreadableTraceError, match=r"the file cannot be read: No such file or directory\. Is it still there"
+    ):
+        load(path)
+
+
 def test_two_empty_recordings_are_not_copies():
     nothing = timeline()
-    assert not same_recording(nothing, nothing)
+    assert recording_key(nothing) is None
     merged = merge([nothing, nothing])
     merged.validate()
     assert (merged.events.height, len(merged.runs)) == (0, 2)

@@ -239,3 +239,13 @@ def test_no_character_is_lost_in_a_form_for_machines(tmp_path: Path, arguments: 
         assert "&#1082;&#1077;&#1088;_&#181;" in text
     else:
         assert "\u043a\u0435\u0440_\u00b5" in str(json.loads(text))
+
+
+def test_a_second_list_of_events_is_counted(tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    path.write_text(
+        f'{{"schemaVersion": 1, "traceEvents": [{json.dumps(kernel())}], "traceEvents": [{json.dumps(kernel())}]}}'
+    )
+    timeline = load(path)
+    assert timeline.events["name"].to_list() == ["k"]
+    assert timeline.report.counts["lost-trailing"].n == 1

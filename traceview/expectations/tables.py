@@ -105,7 +105,10 @@ def parse(path: str, *, if_missing: str) -> tuple[dict[str, Any], Place]:
     """
     text = read_text(path, if_missing=if_missing)
     try:
-        return tomllib.loads(text), locate(text)
+        document = tomllib.loads(text)
+        if _has_large_number(document):
+            raise ValueError  # noqa: TRY301 - the same as what Python refuses to read
+        return document, locate(text)
     except tomllib.TOMLDecodeError as error:
         message = str(error)
         found = _POSITION.search(message)
@@ -117,6 +120,18 @@ def parse(path: str, *, if_missing: str) -> tuple[dict[str, Any], Place]:
         raise ExpectationsError("not-toml", where=where, lines=(f"{where}: not TOML: {message}.",)) from None
     except RecursionError:
         raise ExpectationsError("not-toml", where=path, lines=(f"{path}: nested too deeply.",)) from None
+    except ValueError:
+        # Python reads no decimal number of thousands of digits, and writes none that hexadecimal ones stand for.
+        line = f"{path}: a whole number in it needs more than 64 bits."
+        raise ExpectationsError("not-toml", where=path, lines=(line,)) from None
+
+
+def _has_large_number(value: object) -> bool:
+    if isinstance(value, dict):
+        return any(map(_has_large_number, value.values()))
+    if isinstance(value, list):
+        return any(map(_has_large_number, value))
+    return isinstance(value, int) and value.bit_length() > 64
 
 
 def toml_values(document: Mapping[Any, Any], line: int, problems: Problems) -> dict[str, Any]:
