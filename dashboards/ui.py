@@ -183,7 +183,7 @@ def finding(shown: FindingView, at: int) -> None:
         if shown.fix:
             text(f"Do: {shown.fix}")
         if shown.event is not None:
-            _on_timeline({"event": str(shown.event)})
+            to_event(shown.event)
         with st.expander("Evidence, and when this is wrong"):
             facts(shown.details)
 
@@ -194,12 +194,15 @@ def to_timeline(trace_id: str, start_ns: int, dur_ns: int) -> None:
     _on_timeline({"trace": trace_id, "t0": str(start_ns - room), "t1": str(start_ns + dur_ns + room)})
 
 
-def _on_timeline(where: Mapping[str, str]) -> None:
+def to_event(event: int, label: str = "Show it on the timeline") -> None:
+    """A link to an event of the open trace on the timeline."""
+    _on_timeline({"event": str(event)}, label)
+
+
+def _on_timeline(where: Mapping[str, str], label: str = "Show it on the timeline") -> None:
     """A link to a place on the timeline; of the open trace, if none is named."""
     page = st.session_state["pages"].get("timeline")
     if page is None:
         return
     trace: dict[str, str] = {"trace": st.session_state["trace"]} if st.session_state.get("trace") else {}
-    st.page_link(
-        page, label="Show it on the timeline", icon=":material/view_timeline:", query_params={**trace, **where}
-    )
+    st.page_link(page, label=label, icon=":material/view_timeline:", query_params={**trace, **where})

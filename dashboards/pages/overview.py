@@ -12,14 +12,14 @@ from traceview.dashboards.views import waterfall
 from traceview.dashboards.views.devices import devices_table
 from traceview.dashboards.views.findings import TOP, ranked_view
 from traceview.dashboards.views.overview import answer, captured, figures, has_steps, strip
-from traceview.dashboards.views.stages import import_table, kernels_table, stages_table, xprof_table
+from traceview.dashboards.views.stages import import_table, kernels_table, longest_run, stages_table, xprof_table
 from traceview.render.report_text import report_sentence
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from traceview.dashboards.shelf import Opened
-    from traceview.report import Report
+    from traceview.report import KernelUse, Report
     from traceview.timeline import Timeline
 
 _LONG: Final = 180
@@ -190,7 +190,7 @@ def _details(trace: Opened) -> None:
         ui.table(stages)
     st.markdown("#### Kernels")
     if report.kernels:
-        ui.table(kernels_table(report.kernels))
+        _kernels(trace, report.kernels)
     else:
         ui.not_recorded("Kernels", [note for note in report.notes if note.part == "kernels"])
     xprof = xprof_table(report)
@@ -198,6 +198,16 @@ def _details(trace: Opened) -> None:
         st.markdown("#### As XProf counts it")
         ui.table(xprof)
     _import(trace)
+
+
+def _kernels(trace: Opened, kernels: tuple[KernelUse, ...]) -> None:
+    """The kernels; a chosen one leads to its longest run on the timeline."""
+    chosen = ui.table(kernels_table(kernels), key=f"kernels-{trace.id}", select=True)
+    event = longest_run(trace.timeline, kernels[chosen[0]].name) if chosen else None
+    if event is None:
+        st.caption("Choose a kernel to go to its longest run on the timeline.")
+    else:
+        ui.to_event(event, "Show its longest run on the timeline")
 
 
 def _import(trace: Opened) -> None:

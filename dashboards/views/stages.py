@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from traceview.report import KernelUse, Report
     from traceview.report_parts import ImportSummary
     from traceview.stage_table import StageTable
+    from traceview.timeline import Timeline
 
 MOST_KERNELS: Final = 200
 
@@ -84,6 +85,13 @@ def kernels_table(kernels: tuple[KernelUse, ...]) -> Table:
     }
     more = len(kernels) - len(shown)
     return Table(frame, shows, (f"{more:,} more kernels: traceview kernels lists all.",) if more else ())
+
+
+def longest_run(timeline: Timeline, name: str) -> int | None:
+    """Id of the longest run of a kernel; ``None`` if the trace has none of that name."""
+    work = timeline.device_work
+    runs = work.filter(pl.col("name").cast(pl.String) == name).sort("dur_ns", "id", descending=[True, False])
+    return int(runs["id"][0]) if runs.height else None
 
 
 def import_table(summary: ImportSummary) -> Table | None:

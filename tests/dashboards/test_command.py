@@ -71,7 +71,22 @@ def test_a_port_that_is_taken_is_told(capsys):
         code, err = refused(capsys, "--port", str(port))
     assert code == 2
     assert err.startswith(f"traceview: error: --port {port}: cannot listen at 127.0.0.1: ")
-    assert dashboard._free_port("127.0.0.1", None) >= dashboard.FIRST_PORT
+
+
+def test_two_that_start_at_once_choose_two_ports():
+    """Neither listens yet, so both would find the same port free."""
+    first, held = dashboard._free_port("127.0.0.1", None)
+    second, also_held = dashboard._free_port("127.0.0.1", None)
+    with held, also_held:
+        assert dashboard.FIRST_PORT <= first < second
+    # The last port that would be tried: nothing else on this machine gets so far.
+    last = dashboard.FIRST_PORT + dashboard._PORTS_TRIED - 1
+    with dashboard._claim(last):
+        assert dashboard._claim(last) is None
+    with dashboard._claim(last):
+        pass
+    wanted, nothing = dashboard._free_port("127.0.0.1", free_port())
+    assert (nothing, wanted > 0) == (None, True)
 
 
 @pytest.mark.parametrize("port", ["0", "65536", "x", "-1"])

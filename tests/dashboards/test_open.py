@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
+from streamlit.util import calc_hash
 
 from traceview import samples
 from traceview.dashboards import state, uploads
-from traceview.dashboards.shelf import content_id
+from traceview.dashboards.shelf import Job, State, content_id
 
 
 @pytest.fixture(autouse=True)
@@ -97,6 +98,31 @@ def test_a_page_opens_the_trace_of_the_command_line_by_itself(show, repository, 
 def test_what_is_open_is_listed(show, as_open):
     as_open("cuda")
     assert ":material/check_circle: ready" in show("open").marked
+
+
+def test_a_trace_can_be_removed_and_its_upload_goes(show, repository, root):
+    sample = repository / "sample_traces" / "bad" / "healthy.json"
+    shown = show("open")
+    shown.test.file_uploader[0].upload("mine.json", sample.read_bytes()).run()
+    trace_id = shown.test.query_params["trace"]
+    assert list(root.rglob("mine.json"))
+    # The page of the trace is shown now; what the button does is done in the same session.
+    shown.test._page_hash = calc_hash("")
+    shown.test.query_params.clear()
+    shown.test.run()
+    shown.test.button(key=f"remove-{trace_id}").click().run()
+    assert not shown.test.exception
+    assert state.shelf().get(trace_id) is None
+    assert not list(root.rglob("mine.json"))
+    assert trace_id not in [key.removeprefix("remove-") for key in (one.key for one in shown.test.button) if key]
+
+
+def test_of_many_traces_the_last_ones_are_listed_and_the_others_folded(show, monkeypatch):
+    jobs = tuple(Job(f"{at:016x}", f"run{at}.json", ("x",), state=State.READY) for at in range(9))
+    monkeypatch.setattr(type(state.shelf()), "jobs", property(lambda _: jobs))
+    shown = show("open")
+    assert [one.label for one in shown.test.expander if "opened before" in one.label] == ["3 opened before these"]
+    assert len([one for one in shown.test.button if one.label == "Remove"]) == 9
 
 
 def test_content_on_disk_leaves_memory(monkeypatch):

@@ -167,7 +167,11 @@ def test_where_the_time_went_is_shown_while_what_ran_is_judged(show, opened, mon
     job = Job(trace.id, trace.title, ("x",), phase="Judging what ran", share=1.0, report=trace.report)
     monkeypatch.setattr(state.shelf(), "get", lambda trace_id: job)
     shown = show("overview", job.id)
-    assert any(text.startswith("A step takes 10.22 ms") for text in shown.texts)
+    # Where the answer will stand, and not below how far the judging is.
+    assert shown.texts[0].startswith("A step takes 10.22 ms")
+    assert [text for text in shown.marked if "Judging what ran" in text] == [
+        ":material/hourglass_top: Judging what ran …"
+    ]
     assert any(text.startswith("At most ") for text in shown.texts)
     assert "**Failed**" not in shown.words
     assert [one.label for one in shown.test.button] == ["Stop reading"]

@@ -334,6 +334,16 @@ def test_every_rule_and_every_term_is_explained():
     assert glossary.glossary("no such word").frame.is_empty()
 
 
+def test_the_longest_run_of_a_kernel_is_named(opened):
+    trace = opened("cuda")
+    for one in trace.report.kernels:
+        event = trace.timeline.events.row(stages.longest_run(trace.timeline, one.name), named=True)
+        runs = trace.timeline.device_work.filter(pl.col("name").cast(pl.String) == one.name)
+        assert (event["name"], event["dur_ns"]) == (one.name, runs["dur_ns"].max())
+        assert runs.height == one.count
+    assert stages.longest_run(trace.timeline, "no such kernel") is None
+
+
 def test_a_table_keeps_numbers_as_numbers(opened):
     shown = stages.kernels_table(opened("cuda").report.kernels)
     assert isinstance(shown, Table)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import errno
 import ipaddress
 import json
 import os
@@ -17,6 +18,7 @@ from traceview.cli.command import Answer, add_debug_option
 from traceview.errors import ExitCode, TraceviewError, UsageError
 
 if TYPE_CHECKING:
+    import socket
     import subprocess
     from collections.abc import Iterator
     from types import FrameType
@@ -30,6 +32,8 @@ DESCRIPTION = (
 
 FIRST_PORT: Final = 8501
 _PORTS_TRIED: Final = 50
+_CLAIMS: Final = 20_000
+"""So much higher is the port that says that one is taken."""
 _START_S: Final = 180.0
 """A machine that many share may take minutes to import what is usually there in seconds."""
 _STOP_S: Final = 5.0
@@ -98,17 +102,17 @@ def run(options: argparse.Namespace) -> Answer:
         )
     host = _host(options.host, remote=options.allow_remote)
     _refuse_missing(options.traces)
-    port = _free_port(host, options.port)
-    return Answer(ExitCode.OK, lambda out: _serve(options, host, port, out))
+    port, claim = _free_port(host, options.port)
+    return Answer(ExitCode.OK, lambda out: _serve(options, host, port, claim, out))
 
 
-def _serve(options: argparse.Namespace, host: str, port: int, out: TextIO) -> None:
+def _serve(options: argparse.Namespace, host: str, port: int, claim: socket.socket | None, out: TextIO) -> None:
     import subprocess
     import webbrowser
 
     shown = f"[{host}]" if ":" in host else host
     address = f"http://{shown}:{port}"
-    with _uploads() as folder:
+    with claim or contextlib.nullcontext(), _uploads() as folder:
         environment = {
             **os.environ,
             "TRACEVIEW_DASHBOARD_TRACES": json.dumps([os.path.abspath(one) for one in options.traces]),
@@ -200,25 +204,53 @@ def _refuse_missing(traces: list[str]) -> None:
             raise UsageError("not-found", where=trace, why="no such file or folder.", next_step="Check the path.")
 
 
-def _free_port(host: str, wanted: int | None) -> int:
+def _free_port(host: str, wanted: int | None) -> tuple[int, socket.socket | None]:
+    """The port to listen at, and what holds it until the server does.
+
+    Raises:
+        UsageError: it is taken, or all that were tried are.
+    """
     import socket
 
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    failure = OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
     for port in [wanted] if wanted else range(FIRST_PORT, FIRST_PORT + _PORTS_TRIED):
+        claim = None if wanted else _claim(port)
+        if claim is None and not wanted:
+            continue
         with socket.socket(family) as trial:
             trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 trial.bind((host, port))
             except OSError as error:
                 failure = error
+                if claim is not None:
+                    claim.close()
                 continue
-            return port
+            return port, claim
     raise UsageError(
         "port-taken",
         where=f"--port {wanted}" if wanted else f"ports {FIRST_PORT} to {FIRST_PORT + _PORTS_TRIED - 1}",
         why=f"cannot listen at {host}: {failure.strerror}.",
         next_step="Choose another with --port.",
     )
+
+
+def _claim(port: int) -> socket.socket | None:
+    """Hold a port against another start of this program; ``None`` if one holds it.
+
+    The server imports for seconds before it listens. Until then a second start would find the port free, and take the
+    answer of the first server for its own. So whoever chose a port binds another one as well, at which nobody listens.
+    """
+    import socket
+
+    claim = socket.socket(socket.AF_INET)
+    try:
+        claim.bind((_LOOPBACK, port + _CLAIMS))
+    except OSError:
+        claim.close()
+        return None
+    return claim
 
 
 @contextlib.contextmanager
