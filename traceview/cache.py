@@ -44,6 +44,7 @@ ASKED_FOR: Final = frozenset({
     "Process Group Name", "Process Group Ranks", "Seq", "Total Reserved", "backend_kind", "category",
     "custom_call_target",
     "device_duration_ps", "device_offset_ps", "dot_precision", "dot_types", "duration_ps", "expression", "fused_ops",
+    "graph node id", "original graph node id", "level 0",
     "hlo_category", "hlo_op", "hlo_text", "long_name", "mixed_scopes", "op_name", "program_id", "start_ps", "step_num",
     "tf_op", "unfused_attention",
 })  # fmt: skip
