@@ -171,12 +171,21 @@ def _step(report: Report) -> Figure:
     return Figure("Step p50", duration(round(every.p50_ns)), f"{note}{counted(every.count, 'step')}", meaning)
 
 
+_EXPOSED_ALONE: Final = (
+    "Communication that no computation hides, part of the steps. Copies are recorded on the host alone: "
+    "what they cost the device is idle time, see Gaps."
+)
+"""Where the device's own account has no copies, nothing is said of them, and surely not that they took no time."""
+
+
 def _shares(report: Report) -> list[Figure]:
     devices = report.time.devices if report.time else None
     names = (
         ("Device busy", "Part of the steps in which a device computes, communicates or copies; all devices together."),
         ("Exposed copy + comm.", "Copies and communication that no computation hides, part of the steps."),
     )
+    if report.host_only_copies and devices and not any(one.copy_ns for one in devices):
+        names = (names[0], ("Exposed comm.", _EXPOSED_ALONE))
     if not devices:
         return [Figure(name, "-", "no device work recorded", meaning) for name, meaning in names]
     wall = sum(one.wall_ns for one in devices)

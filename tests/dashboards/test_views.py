@@ -213,12 +213,18 @@ def test_the_strip_says_what_limits_the_trust(opened):
 
 def test_the_key_figures_are_those_of_the_report(opened):
     shown = {one.name: one for one in overview.figures(opened("tpu").report)}
-    assert list(shown) == ["Step p50", "Device busy", "Exposed copy + comm.", "Device waits", "Waits for the host"]
+    assert list(shown) == ["Step p50", "Device busy", "Exposed comm.", "Device waits", "Waits for the host"]
     assert (shown["Step p50"].value, shown["Step p50"].note) == ("900.0 us", "p95 900.0 us, 4 steps")
     assert shown["Device waits"].value == "16.7 %"
     missing = {one.name: one for one in overview.figures(opened("no-device").report)}
     assert missing["Device busy"].value == "-"
     assert missing["Device busy"].note == "no device work recorded"
+
+
+def test_copies_that_only_the_host_recorded_are_not_said_to_take_no_time(opened):
+    told = {one.name: one.meaning for one in overview.figures(opened("tpu").report)}
+    assert "recorded on the host alone" in told["Exposed comm."]
+    assert "Exposed copy + comm." in {one.name for one in overview.figures(opened("cut").report)}
 
 
 def test_a_recording_without_step_marks_is_not_called_a_step(opened, show):
