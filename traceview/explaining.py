@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
-from traceview.attention import SLOW, UNTOLD, Evidence
+from traceview.attention import INFERRED, SLOW, UNTOLD
 from traceview.callers import caller
 from traceview.dispatch import dispatch_table
 from traceview.eligibility import read_call
@@ -77,7 +77,7 @@ class Explained:
     @property
     def proven(self) -> bool:
         """Whether what ran is recorded, and not concluded from the order of kernels."""
-        return self.first.evidence != Evidence.ORDER.value
+        return self.first.evidence not in INFERRED
 
     @property
     def reasons(self) -> tuple[Reason, ...]:

@@ -4,7 +4,9 @@ It carries no attention op and no attention kernel, so only its shape gives it a
 matrix products, and where shapes are recorded the products must really make the scores and consume the
 probabilities. Where they are not, nothing but element-wise work (scale, mask, cast, dropout, copies) may lie in
 between. A mixture-of-experts router (product, softmax, top-k) or a classifier head (product, softmax, end) does not
-pass.
+pass, nor does a softmax between two linear layers: what adds a bias vector, or runs under ``aten::linear``, multiplies
+by weights, and scores are products of activations. Products without batches around a softmax over one matrix may be
+attention of one head or a soft lookup in a table: they are told as what they look like, never as proven.
 """
 
 from __future__ import annotations
@@ -15,6 +17,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from traceview import nesting
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -22,6 +26,10 @@ if TYPE_CHECKING:
 
 _PRODUCT_OP: Final = r"^aten::(bmm|baddbmm|mm|addmm|_scaled_mm|mkldnn_\w*matmul)$|^triton_tem_fused_\w*mm"
 _BATCHED_OP: Final = r"^aten::(bmm|baddbmm)$"
+_SINGLE_OP: Final = r"^aten::(mm|_scaled_mm)$"
+_BIASED_OP: Final = r"^aten::addmm$"
+_LINEAR_OP: Final = r"^aten::(linear|mkldnn_linear|_addmm_activation)$|Addmm\w*Backward\d*$|Linear\w*Backward\d*$"
+"""An op that multiplies by weights, or the step back through one; products under it make or read no scores."""
 _SOFTMAX_OP: Final = (
     r"^aten::(_softmax|_masked_softmax|_softmax_backward_data|_masked_softmax_backward)$"
     r"|^Scaled\w*Softmax\w*$|^triton_\w*softmax"
@@ -32,9 +40,18 @@ _PLAIN_OP: Final = (
     r"|maximum|minimum|clamp\w*|tanh|ones\w*|zeros\w*|full\w*|empty\w*|arange|tril|triu|cat|stack|expand\w*|view"
     r"|_unsafe_view|reshape|_reshape_alias|transpose|t|permute|squeeze|unsqueeze|slice|select|as_strided|alias|detach"
     r"|resize|repeat|repeat_interleave|nan_to_num|lift_fresh|type_as|result_type|sum|amax|max|scalar_tensor"
-    r"|softmax|_safe_softmax|matmul|linear|einsum|chunk|split\w*|narrow|flatten|unflatten|item|_local_scalar_dense)_?$"
+    r"|softmax|_safe_softmax|matmul|linear|einsum|chunk|split\w*|narrow|flatten|unflatten|item|_local_scalar_dense"
+    r"|resolve_(conj|neg)|numpy_T|m[TH]|adjoint|swapaxes|swapdims|movedim|new_\w+|tile|unbind|pow|exp|sqrt|rand_like)_?$"
     r"|^triton_(poi|per|red|for)_"
 )
+_NO_STEP_OP: Final = (
+    r"^aten::(view|_unsafe_view|reshape|_reshape_alias|transpose|t|permute|squeeze|unsqueeze|slice|select|as_strided|alias"
+    r"|detach|expand\w*|narrow|chunk|split\w*|flatten|unflatten|resolve_(conj|neg)|numpy_T|m[TH]|movedim|swapaxes|unbind"
+    r"|empty\w*|new_empty\w*|matmul|einsum|softmax|to|_to_copy|contiguous|clone|dropout|result_type|lift_fresh)_?$"
+    r"|^(autograd::engine::evaluate_function: )?(torch::autograd::)?(\w+Backward\d*|AccumulateGrad)$|^detach$"
+)
+"""What is recorded on the host and does no work itself: views, allocations, and ops that call the one that works."""
+
 _MAX_STEPS_BETWEEN: Final = 24
 """Launches allowed between softmax and product; math in PyTorch 2.5+ itself has about ten."""
 
@@ -96,8 +113,11 @@ _NO_MEMBERS: Final = pl.DataFrame(schema={"id": pl.UInt32, "call": pl.UInt32})
 def _device_sequence(timeline: Timeline, work: pl.DataFrame) -> pl.DataFrame:
     """Device work per stream in order of time, each row classed."""
     events = timeline.events
+    by_weights = pl.Series(_under_linear(timeline))
     rows = work.with_columns(
-        op=events["name"].gather(work["op_id"]).cast(pl.String), op_inputs=events["inputs"].gather(work["op_id"])
+        op=events["name"].gather(work["op_id"]).cast(pl.String),
+        op_inputs=events["inputs"].gather(work["op_id"]),
+        by_weights=by_weights.gather(work["op_id"]).fill_null(value=False),
     ).sort("process", "device", "stream", "start_ns", nulls_last=True)
     family, op = pl.col("family"), pl.col("op").fill_null("")
     classes = (
@@ -116,29 +136,49 @@ def _device_sequence(timeline: Timeline, work: pl.DataFrame) -> pl.DataFrame:
         op=pl.col("op"),
         name=pl.col("name"),
         inputs=pl.col("op_inputs"),
+        by_weights=pl.col("by_weights") | op.str.contains(_BIASED_OP),
         attribution=pl.col("attribution"),
         stage=pl.col("stage"),
         host_ns=pl.lit(None, pl.Int64),
     )
 
 
+def _under_linear(timeline: Timeline) -> NDArray[np.bool_]:
+    """For each event whether it is, or lies under, an op that multiplies by weights."""
+    names = timeline.events.select(pl.col("name").unique()).with_columns(text=pl.col("name").cast(pl.String))
+    linear = names.filter(pl.col("text").str.contains(_LINEAR_OP))["name"]
+    marked = timeline.events["name"].is_in(linear.implode()).fill_null(value=False).to_numpy()
+    under: NDArray[np.bool_] = nesting.nearest_marked(_parents(timeline), marked) >= 0
+    return under
+
+
+def _parents(timeline: Timeline) -> NDArray[np.int32]:
+    parent: NDArray[np.int32] = timeline.events["parent_id"].cast(pl.Int32).fill_null(nesting.NO_PARENT).to_numpy()
+    return parent
+
+
 def _host_sequence(timeline: Timeline, under_attention: NDArray[np.bool_]) -> pl.DataFrame:
     """Ops that did their work on the CPU, per thread in order of time, each classed by its name."""
     events = timeline.events
     launching = events.filter(pl.col("device").is_not_null())["op_id"].drop_nulls().unique()
-    ops = events.select("id", "thread", "start_ns", "dur_ns", "inputs", "stage", "kind", "name").filter(
-        (pl.col("kind") == "op") & ~pl.Series(under_attention)
-    )
     op = pl.col("op")
     by_name = (
         pl.when(op.str.contains(_SOFTMAX_OP)).then(_SOFTMAX)
         .when(op.str.contains(_PRODUCT_OP)).then(_PRODUCT)
+        .when(op.str.contains(_NO_STEP_OP)).then(_SKIP)
         .when(op.str.contains(_PLAIN_OP)).then(_PLAIN)
         .otherwise(_BREAK)
     )  # fmt: skip
     # Each name is looked at once: a trace has thousands of ops of one name.
-    names = ops.select(pl.col("name").unique()).with_columns(op=pl.col("name").cast(pl.String))
-    ops = ops.join(names.with_columns(named=by_name), on="name", how="left", maintain_order="left")
+    names = events.filter(pl.col("kind") == "op").select(pl.col("name").unique())
+    names = names.with_columns(op=pl.col("name").cast(pl.String)).with_columns(named=by_name.cast(pl.Int8))
+    solid = names.filter(pl.col("named").is_in([_PRODUCT, _SOFTMAX]))["name"]
+    inside = _inside_of_the_work(timeline, solid)
+    ops = events.select("id", "thread", "start_ns", "dur_ns", "inputs", "stage", "kind", "name").with_columns(
+        by_weights=pl.Series(_under_linear(timeline))
+    )
+    ops = ops.filter((pl.col("kind") == "op") & ~pl.Series(under_attention) & ~pl.Series(inside))
+    ops = ops.join(names, on="name", how="left", maintain_order="left").filter(pl.col("named") != _SKIP)
     classes = pl.when(pl.col("id").is_in(launching.implode())).then(_BREAK).otherwise("named")
     return ops.sort("thread", "start_ns", maintain_order=True).select(
         "id",
@@ -147,16 +187,38 @@ def _host_sequence(timeline: Timeline, under_attention: NDArray[np.bool_]) -> pl
         op=op,
         name=op,
         inputs=pl.col("inputs"),
+        by_weights=pl.col("by_weights") | op.str.contains(_BIASED_OP),
         attribution=pl.lit("attributed"),
         stage=pl.col("stage"),
         host_ns=pl.col("dur_ns"),
     )
 
 
+def _inside_of_the_work(timeline: Timeline, solid: pl.Series) -> NDArray[np.bool_]:
+    """For each event whether a product or softmax does its work with it, or is itself only a wrapper of another one.
+
+    ``vmap`` records a product once per level of batching, each inside the other: the innermost did the work. What a
+    product of the CPU calls (copies, views) is no step between products.
+    """
+    events = timeline.events
+    marked = (events["name"].is_in(solid.implode()) & (events["kind"] == "op")).fill_null(value=False).to_numpy()
+    parent = _parents(timeline)
+    nearest = nesting.nearest_marked(parent, marked)
+    rows = np.arange(len(marked))
+    above = np.where(parent >= 0, nearest[parent], nesting.NO_PARENT)
+    wrapper = np.zeros(len(marked), bool)
+    outer = above[marked]
+    wrapper[outer[outer >= 0]] = True
+    within = (nearest >= 0) & (nearest != rows) & ~wrapper[nearest]
+    inside: NDArray[np.bool_] = within | wrapper
+    return inside
+
+
 def _chains(sequence: pl.DataFrame, inputs: pl.DataFrame) -> pl.DataFrame:
     """Calls with the positions ``first`` and ``last`` of their products in ``sequence``."""
     kind = sequence["role_class"].to_numpy()
     lane = sequence["lane"].to_numpy()
+    weights = sequence["by_weights"].to_numpy()
     solid = np.flatnonzero((kind == _PRODUCT) | (kind == _SOFTMAX))
     middle = np.flatnonzero(kind[solid] == _SOFTMAX)
     middle = middle[(middle > 0) & (middle < len(solid) - 1)]
@@ -171,6 +233,8 @@ def _chains(sequence: pl.DataFrame, inputs: pl.DataFrame) -> pl.DataFrame:
         & (kind[last] == _PRODUCT)
         & (lane[first] == lane[softmax])
         & (lane[last] == lane[softmax])
+        & ~weights[first]
+        & ~weights[last]
         & (np.maximum(softmax - first, last - softmax) <= _MAX_STEPS_WITH_SHAPES)
     )
     shapes = {key: _dims(text) for key, text in inputs.select("inputs", "dims").iter_rows() if text}
@@ -192,6 +256,9 @@ def _chains(sequence: pl.DataFrame, inputs: pl.DataFrame) -> pl.DataFrame:
         if told is None or not (plain or told == "shapes"):
             continue
         rows.append({"first": a, "last": b, "position": s, "op": chain, "direction": direction, "evidence": told})
+    # The step back through a linear layer looks like that through a product of activations.
+    single = {row["evidence"] for row in rows if row["direction"] == "forward"}
+    rows = [row for row in rows if row["evidence"] != "matrices" or "matrices" in single]
     if not rows:
         return _NO_CALLS.drop("call").with_columns(first=pl.lit(0), last=pl.lit(0)).clear()
     chains = pl.DataFrame(rows)
@@ -238,15 +305,31 @@ def _agree(
     op_before: str | None,
     op_after: str | None,
 ) -> str | None:
-    """How well it is proven that the products make and consume the scores; ``None`` if shapes say they do not."""
+    """How well it is proven that the products make and consume the scores; ``None`` if it is no attention."""
+    ops = pl.Series([op_before or "", op_after or ""])
+    single = ops.str.contains(_SINGLE_OP)
     scores = next((shape for shape in softmax or [] if len(shape) >= 2), None)
+    # One side without a batch, or both with scores that have one: the keys are weights or a table that all share.
+    if single.any() and not (single.all() and len(scores or ()) in (0, 2)):
+        return None
     if scores and before and after:
-        made = _makes(before, scores)
-        used = _consumes(after, scores)
+        made = _makes(_operands(before, op_before), scores)
+        used = _consumes(_operands(after, op_after), scores)
         if made is not None and used is not None:
-            return "shapes" if made and used else None
-    batched = pl.Series([op_before or "", op_after or ""]).str.contains(_BATCHED_OP)
-    return "chain" if batched.all() else "order"
+            if not (made and used):
+                return None
+            return "matrices" if single.all() else "shapes"
+    if single.all():
+        return "matrices"
+    return "chain" if ops.str.contains(_BATCHED_OP).all() else "order"
+
+
+def _operands(arguments: list[list[int]], op: str | None) -> list[list[int]]:
+    """The two matrices of a product: an output given to write to stands behind them, a matrix to add before them."""
+    if op is None or not op.startswith("aten::"):
+        return arguments
+    begin = 1 if op in ("aten::addmm", "aten::baddbmm") else 0
+    return arguments[begin : begin + 2]
 
 
 def _numel(shape: list[int]) -> int:

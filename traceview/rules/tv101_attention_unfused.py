@@ -11,7 +11,9 @@ Why it costs
 
 Evidence it needs
     Proven when the recorded shapes feed each other, or when both products are batched products as ops. If only the
-    order of kernels on a stream shows it (a captured graph, no shapes), it is inferred and stays a warning.
+    order of kernels on a stream shows it (a captured graph, no shapes), or if the products are of single matrices
+    (``aten::mm``: one head, or a soft lookup in a table), it is inferred and stays a warning. A softmax before or after
+    a linear layer (a bias vector is added, ``aten::linear`` is recorded around it) is never taken for attention.
 
 When it is wrong
     Softmax-weighted sums that are not attention (soft clustering, slot attention, dense expert mixtures) have the same
@@ -31,7 +33,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from traceview.attention import Evidence
+from traceview.attention import INFERRED
 from traceview.findings import Confidence, Finding, Severity
 from traceview.rules.attention_evidence import by_cause, evidence_lines, timing
 
@@ -48,7 +50,7 @@ SEVERITY: Final = Severity.ERROR
 def check(facts: Facts) -> Iterator[Finding]:
     """One finding for what is proven and one for what is inferred."""
     rows = [row for row in facts.table.attention if row.implementation == "unfused" and row.provider != "xla"]
-    for proven, group in by_cause(rows, lambda row: row.evidence != Evidence.ORDER.value):
+    for proven, group in by_cause(rows, lambda row: row.evidence not in INFERRED):
         count = sum(row.count for row in group)
         cost = timing(facts, group)
         calls = f"{count:,} attention call{'s' if count != 1 else ''}"
