@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from traceview import nesting
+from traceview import intervals, nesting
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -139,7 +139,8 @@ def _device_sequence(timeline: Timeline, work: pl.DataFrame) -> pl.DataFrame:
         by_weights=pl.col("by_weights") | op.str.contains(_BIASED_OP),
         attribution=pl.col("attribution"),
         stage=pl.col("stage"),
-        host_ns=pl.lit(None, pl.Int64),
+        start_ns=pl.lit(None, pl.Int64),
+        dur_ns=pl.lit(None, pl.Int64),
     )
 
 
@@ -190,7 +191,8 @@ def _host_sequence(timeline: Timeline, under_attention: NDArray[np.bool_]) -> pl
         by_weights=pl.col("by_weights") | op.str.contains(_BIASED_OP),
         attribution=pl.lit("attributed"),
         stage=pl.col("stage"),
-        host_ns=pl.col("dur_ns"),
+        start_ns=pl.col("start_ns"),
+        dur_ns=pl.col("dur_ns"),
     )
 
 
@@ -273,10 +275,26 @@ def _chains(sequence: pl.DataFrame, inputs: pl.DataFrame) -> pl.DataFrame:
         provider=pl.lit(None, pl.String),
         attribution=softmax_rows["attribution"],
         evidence=pl.col("evidence"),
-        host_ns=softmax_rows["host_ns"],
+        host_ns=_host_time(sequence, chains["first"].to_numpy(), chains["last"].to_numpy()),
         inputs=softmax_rows["inputs"],
         stage=softmax_rows["stage"],
     )
+
+
+def _host_time(sequence: pl.DataFrame, first: NDArray[np.int64], last: NDArray[np.int64]) -> pl.Series:
+    """Time of the ops from the first to the last product of each chain, ns; null for work on a device."""
+    if sequence["dur_ns"].null_count():
+        return pl.Series([None] * len(first), dtype=pl.Int64)
+    position, chain = _stretches(first, last)
+    start = sequence["start_ns"].to_numpy()[position]
+    return pl.Series(intervals.grouped_total(chain, start, start + sequence["dur_ns"].to_numpy()[position]))
+
+
+def _stretches(first: NDArray[np.int64], last: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Every position from the first to the last product of each chain, and the number of that chain."""
+    length = last - first + 1
+    chain = np.repeat(np.arange(len(first)), length)
+    return np.repeat(first, length) + np.arange(length.sum()) - np.repeat(np.cumsum(length) - length, length), chain
 
 
 def _short(kernel: str) -> str:
@@ -367,10 +385,8 @@ def _consumes(arguments: list[list[int]], scores: list[int]) -> bool | None:
 
 def _members(sequence: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
     """Every device event from the first to the last product of each chain; an event belongs to one call only."""
-    first, last = calls["first"].to_numpy(), calls["last"].to_numpy()
-    length = last - first + 1
-    call = np.repeat(calls["call"].to_numpy(), length)
-    position = np.repeat(first, length) + np.arange(length.sum()) - np.repeat(np.cumsum(length) - length, length)
+    position, chain = _stretches(calls["first"].to_numpy(), calls["last"].to_numpy())
+    call = calls["call"].to_numpy()[chain]
     ids = sequence["id"].to_numpy()[position]
     # Two chains may share a product (one softmax's consumer is the next one's maker): the earlier call keeps it.
     return pl.DataFrame({"id": ids, "call": call.astype(np.uint32)}).unique("id", keep="first", maintain_order=True)
