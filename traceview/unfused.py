@@ -18,6 +18,7 @@ import numpy as np
 import polars as pl
 
 from traceview import intervals, nesting
+from traceview.knowledge.attention_wrappers import WRAPPERS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -118,6 +119,7 @@ def _device_sequence(timeline: Timeline, work: pl.DataFrame) -> pl.DataFrame:
         op=events["name"].gather(work["op_id"]).cast(pl.String),
         op_inputs=events["inputs"].gather(work["op_id"]),
         by_weights=by_weights.gather(work["op_id"]).fill_null(value=False),
+        asked=_asked(timeline).gather(work["op_id"]),
     ).sort("process", "device", "stream", "start_ns", nulls_last=True)
     family, op = pl.col("family"), pl.col("op").fill_null("")
     classes = (
@@ -136,6 +138,7 @@ def _device_sequence(timeline: Timeline, work: pl.DataFrame) -> pl.DataFrame:
         op=pl.col("op"),
         name=pl.col("name"),
         inputs=pl.col("op_inputs"),
+        asked=pl.col("asked"),
         by_weights=pl.col("by_weights") | op.str.contains(_BIASED_OP),
         attribution=pl.col("attribution"),
         stage=pl.col("stage"),
@@ -146,11 +149,23 @@ def _device_sequence(timeline: Timeline, work: pl.DataFrame) -> pl.DataFrame:
 
 def _under_linear(timeline: Timeline) -> NDArray[np.bool_]:
     """For each event whether it is, or lies under, an op that multiplies by weights."""
-    names = timeline.events.select(pl.col("name").unique()).with_columns(text=pl.col("name").cast(pl.String))
-    linear = names.filter(pl.col("text").str.contains(_LINEAR_OP))["name"]
-    marked = timeline.events["name"].is_in(linear.implode()).fill_null(value=False).to_numpy()
-    under: NDArray[np.bool_] = nesting.nearest_marked(_parents(timeline), marked) >= 0
+    under: NDArray[np.bool_] = _nearest(timeline, pl.col("text").str.contains(_LINEAR_OP)) >= 0
     return under
+
+
+def _asked(timeline: Timeline) -> pl.Series:
+    """For each event the name of the op of PyTorch around it that writes attention out; null for none."""
+    nearest = pl.Series(_nearest(timeline, pl.col("text").is_in(list(WRAPPERS)))).cast(pl.Int64)
+    ids = nearest.set(nearest < 0, None).cast(pl.UInt32)
+    return timeline.events["name"].gather(ids).cast(pl.String)
+
+
+def _nearest(timeline: Timeline, wanted: pl.Expr) -> NDArray[np.int32]:
+    """For each event the nearest around it (or itself) whose name, as ``text``, is wanted; negative for none."""
+    names = timeline.events.select(pl.col("name").unique()).with_columns(text=pl.col("name").cast(pl.String))
+    found = names.filter(wanted)["name"]
+    marked = timeline.events["name"].is_in(found.implode()).fill_null(value=False).to_numpy()
+    return nesting.nearest_marked(_parents(timeline), marked)
 
 
 def _parents(timeline: Timeline) -> NDArray[np.int32]:
@@ -176,7 +191,7 @@ def _host_sequence(timeline: Timeline, under_attention: NDArray[np.bool_]) -> pl
     solid = names.filter(pl.col("named").is_in([_PRODUCT, _SOFTMAX]))["name"]
     inside = _inside_of_the_work(timeline, solid)
     ops = events.select("id", "thread", "start_ns", "dur_ns", "inputs", "stage", "kind", "name").with_columns(
-        by_weights=pl.Series(_under_linear(timeline))
+        by_weights=pl.Series(_under_linear(timeline)), asked=_asked(timeline)
     )
     ops = ops.filter((pl.col("kind") == "op") & ~pl.Series(under_attention) & ~pl.Series(inside))
     ops = ops.join(names, on="name", how="left", maintain_order="left").filter(pl.col("named") != _SKIP)
@@ -188,6 +203,7 @@ def _host_sequence(timeline: Timeline, under_attention: NDArray[np.bool_]) -> pl
         op=op,
         name=op,
         inputs=pl.col("inputs"),
+        asked=pl.col("asked"),
         by_weights=pl.col("by_weights") | op.str.contains(_BIASED_OP),
         attribution=pl.lit("attributed"),
         stage=pl.col("stage"),
@@ -269,7 +285,7 @@ def _chains(sequence: pl.DataFrame, inputs: pl.DataFrame) -> pl.DataFrame:
         "first",
         "last",
         event_id=softmax_rows["id"],
-        op=pl.col("op"),
+        op=pl.coalesce(softmax_rows["asked"], pl.col("op")),
         direction=pl.col("direction"),
         implementation=pl.lit("unfused"),
         provider=pl.lit(None, pl.String),

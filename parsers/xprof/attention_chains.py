@@ -54,10 +54,14 @@ def chains(program: Program) -> dict[str, list[tuple[int, str]]]:
             continue
         first, middle, last = parts
         batched = [_is_batched(graph, one) for one in (first, last)]
-        if any(batched) != all(batched) or not (any(batched) or len(softmax.dims) == 2):  # noqa: PLR2004 (rows, columns)
+        if any(batched) != all(batched) or not (any(batched) or len(softmax.dims) == 2):
             continue
         tops = {graph.top(one): "middle" for one in middle}
-        tops |= {graph.top(last): "last", graph.top(first): "first", graph.top(softmax): "softmax" if all(batched) else "single"}
+        tops |= {
+            graph.top(last): "last",
+            graph.top(first): "first",
+            graph.top(softmax): "softmax" if all(batched) else "single",
+        }
         for name, part in tops.items():
             found[name].append((number, part))
         number += 1

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import polars as pl
 import pytest
 
 import traceview
 from live_frameworks import live
 from traceview.dispatch import dispatch_table
+from traceview.explaining import explain_trace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,6 +71,36 @@ def encoder_fast_path() -> object:
 def test_attention_by_hand_is_found(program: Callable[[], object], tmp_path: Path, *, shapes: bool) -> None:
     evidence = "shapes" if shapes else "chain"
     assert recorded(program, tmp_path, shapes=shapes) == [("unfused", "forward", evidence, 2)]
+
+
+def test_the_fast_path_of_a_module_is_named_with_its_own_remedy(tmp_path: Path) -> None:
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profiler:
+        encoder_fast_path()
+    path = tmp_path / "recorded.json"
+    profiler.export_chrome_trace(str(path))
+    (told,) = explain_trace(traceview.load(path)).explained
+    assert (told.first.op, told.first.implementation) == ("aten::_native_multi_head_attention", "unfused")
+    assert "set_fastpath_enabled(False)" in told.change[0]
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profiler:
+        torch.backends.mha.set_fastpath_enabled(False)
+        try:
+            encoder_fast_path()
+        finally:
+            torch.backends.mha.set_fastpath_enabled(True)
+    profiler.export_chrome_trace(str(path))
+    (told,) = explain_trace(traceview.load(path)).explained
+    assert told.first.implementation == "cpu-flash", "what the advice says comes true"
+
+
+def test_the_time_on_the_host_is_that_of_the_whole_chain(tmp_path: Path) -> None:
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profiler:
+        plain()
+    path = tmp_path / "recorded.json"
+    profiler.export_chrome_trace(str(path))
+    timeline = traceview.load(path)
+    (row,) = dispatch_table(timeline).attention
+    work = timeline.events.filter(pl.col("name").cast(pl.String).is_in(["aten::bmm", "aten::div", "aten::_softmax"]))
+    assert row.host_ns == work["dur_ns"].sum()
 
 
 def test_each_call_is_counted_once_under_vmap(tmp_path: Path) -> None:
