@@ -59,8 +59,8 @@ def _from_spans(timeline: Timeline, spans: pl.DataFrame) -> Iterator[dict[str, A
     # A pool thread may close its span a moment after the thread that asked went on.
     in_a_call = pl.when("asked").then("end_ns").cum_max().forward_fill().over("process") > pl.col("start_ns")
     longer = (pl.col("end_ns") > reach).fill_null(value=True)
-    own = pl.col("asked") | ~in_a_call.fill_null(value=False)
-    rows = rows.filter((longer & own) | pl.col("op").str.contains(_FUNCTION))
+    apart = pl.col("asked") | ~in_a_call.fill_null(value=False)
+    rows = rows.filter((longer & apart) | pl.col("op").str.contains(_FUNCTION))
     # Where calls are recorded, passes outside of any are those of a compilation that began before the recording, or
     # for a thread unknown: what follows each other on a thread, with no call in between, is one.
     rows = rows.with_columns(before=pl.col("asked").cum_sum().over("process"))

@@ -28,8 +28,7 @@ WRAPPERS: Final = {
     "aten::_native_multi_head_attention": Wrapper(
         so="nn.MultiheadAttention or nn.TransformerEncoderLayer took its fast path for inference, which on the CPU "
         "never fuses, and on a GPU only self-attention that flash or memory-efficient attention "
-        "takes, without its weights "
-        "(need_weights=False)",
+        "takes, without its weights (need_weights=False)",
         fix="Pass need_weights=False to nn.MultiheadAttention. If that is so already, or on the CPU, call "
         "torch.backends.mha.set_fastpath_enabled(False): the module then calls scaled_dot_product_attention.",
         source="pytorch aten/src/ATen/native/transformers/attention.cpp, cuda/attention.cu "
