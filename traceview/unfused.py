@@ -240,11 +240,20 @@ def _chains(sequence: pl.DataFrame, inputs: pl.DataFrame) -> pl.DataFrame:
     solid = np.flatnonzero((kind == _PRODUCT) | (kind == _SOFTMAX))
     middle = np.flatnonzero(kind[solid] == _SOFTMAX)
     middle = middle[(middle > 0) & (middle < len(solid) - 1)]
-    first, softmax, last = solid[middle - 1], solid[middle], solid[middle + 1]
+    # The values may be projected after the softmax: then the layer stands between it and the product that reads them.
+    projected = weights[solid[middle + 1]] & (middle + 2 < len(solid))
+    first, softmax = solid[middle - 1], solid[middle]
+    last = solid[np.minimum(middle + 1 + projected, len(solid) - 1)]
+    # A product that reads another softmax just before makes no scores (linear attention, slots), unless shapes tell.
+    earlier = solid[np.maximum(middle - 2, 0)]
+    reads_one = (middle > 1) & (kind[earlier] == _SOFTMAX) & (lane[earlier] == lane[first])
     # Work that is not element-wise in between (a bias looked up, a top-k) is let through only by shapes.
     breaks = np.concatenate(([0], np.cumsum(kind == _BREAK)))
-    plain_between = (breaks[last] == breaks[first]) & (
-        np.maximum(softmax - first, last - softmax) <= _MAX_STEPS_BETWEEN
+    plain_between = (
+        (breaks[last] == breaks[first])
+        & (np.maximum(softmax - first, last - softmax) <= _MAX_STEPS_BETWEEN)
+        & ~projected
+        & ~reads_one
     )
     fits = (
         (kind[first] == _PRODUCT)
@@ -259,14 +268,18 @@ def _chains(sequence: pl.DataFrame, inputs: pl.DataFrame) -> pl.DataFrame:
     rows = []
     first, softmax, last, plain_between = first[fits], softmax[fits], last[fits], plain_between[fits]
     own = [sequence.select("inputs", "op", "name")[positions] for positions in (first, softmax, last)]
+    read = sequence["inputs"][earlier[fits]].set(pl.Series(~reads_one[fits]), None).to_list()
     keys, ops, names = (zip(*(part[name].to_list() for part in own), strict=True) for name in ("inputs", "op", "name"))
     # A program repeats itself: what was found of one chain holds for all that look the same.
     known: dict[tuple[object, ...], tuple[str | None, str, str]] = {}
     positions = (first.tolist(), softmax.tolist(), last.tolist(), plain_between.tolist())
-    for a, s, b, plain, key, op, name in zip(*positions, keys, ops, names, strict=True):
-        alike = (key, op, name)
+    for a, s, b, plain, key, op, name, other in zip(*positions, keys, ops, names, read, strict=True):
+        alike = (key, op, name, other)
         if alike not in known:
             told = _agree(shapes.get(key[0]), shapes.get(key[1]), shapes.get(key[2]), op[0], op[2])
+            weights_of = _scores(shapes.get(other))
+            if told == "shapes" and weights_of and _consumes(_operands(shapes[key[0]] or [], op[0]), weights_of):
+                told = None
             parts = [one or f"kernel {_short(kernel)}" for one, kernel in zip(op, name, strict=True)]
             backward = "backward" in (op[1] or name[1]).lower()
             known[alike] = told, " → ".join(parts), "backward" if backward else "forward"
@@ -302,8 +315,10 @@ def _host_time(sequence: pl.DataFrame, first: NDArray[np.int64], last: NDArray[n
     if sequence["dur_ns"].null_count():
         return pl.Series([None] * len(first), dtype=pl.Int64)
     position, chain = _stretches(first, last)
+    own = ~sequence["by_weights"].to_numpy()[position]
     start = sequence["start_ns"].to_numpy()[position]
-    return pl.Series(intervals.grouped_total(chain, start, start + sequence["dur_ns"].to_numpy()[position]))
+    length = np.where(own, sequence["dur_ns"].to_numpy()[position], 0)
+    return pl.Series(intervals.grouped_total(chain, start, start + length))
 
 
 def _stretches(first: NDArray[np.int64], last: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -342,7 +357,7 @@ def _agree(
     """How well it is proven that the products make and consume the scores; ``None`` if it is no attention."""
     ops = pl.Series([op_before or "", op_after or ""])
     single = ops.str.contains(_SINGLE_OP)
-    scores = next((shape for shape in softmax or [] if len(shape) >= 2), None)
+    scores = _scores(softmax)
     # One side without a batch, or both with scores that have one: the keys are weights or a table that all share.
     if single.any() and not (single.all() and len(scores or ()) in (0, 2)):
         return None
@@ -356,6 +371,10 @@ def _agree(
     if single.all():
         return "matrices"
     return "chain" if ops.str.contains(_BATCHED_OP).all() else "order"
+
+
+def _scores(softmax: list[list[int]] | None) -> list[int] | None:
+    return next((shape for shape in softmax or [] if len(shape) >= 2), None)
 
 
 def _operands(arguments: list[list[int]], op: str | None) -> list[list[int]]:
@@ -402,6 +421,8 @@ def _consumes(arguments: list[list[int]], scores: list[int]) -> bool | None:
 def _members(sequence: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
     """Every device event from the first to the last product of each chain; an event belongs to one call only."""
     position, chain = _stretches(calls["first"].to_numpy(), calls["last"].to_numpy())
+    own = ~sequence["by_weights"].to_numpy()[position]
+    position, chain = position[own], chain[own]
     call = calls["call"].to_numpy()[chain]
     ids = sequence["id"].to_numpy()[position]
     # Two chains may share a product (one softmax's consumer is the next one's maker): the earlier call keeps it.

@@ -73,6 +73,16 @@ def test_attention_by_hand_is_found(program: Callable[[], object], tmp_path: Pat
     assert recorded(program, tmp_path, shapes=shapes) == [("unfused", "forward", evidence, 2)]
 
 
+def test_values_may_be_projected_after_the_softmax(tmp_path: Path) -> None:
+    query, key, value = (torch.nn.Linear(64, 64, bias=False) for _ in range(3))
+
+    def program() -> object:
+        weights = (query(X) @ key(X).mT).softmax(-1)
+        return weights @ value(X)
+
+    assert recorded(program, tmp_path, shapes=True) == [("unfused", "forward", "shapes", 2)]
+
+
 def test_the_fast_path_of_a_module_is_named_with_its_own_remedy(tmp_path: Path) -> None:
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profiler:
         encoder_fast_path()
@@ -177,6 +187,17 @@ def retrieval() -> object:
     return (queries @ keys.T).softmax(-1).topk(5), DOWN(X)
 
 
+def linear_attention() -> object:
+    context = K.softmax(-2).mT @ V
+    return Q.softmax(-1) @ context
+
+
+def soft_mixture_of_experts() -> object:
+    logits = X @ TABLE.T
+    slots = logits.softmax(1).mT @ X
+    return logits.softmax(-1) @ slots
+
+
 def weighed_table() -> object:
     """The scores have a batch, the table has none."""
     return (X @ TABLE.T).softmax(-1) @ TABLE
@@ -185,7 +206,7 @@ def weighed_table() -> object:
 LOOK_ALIKES = [
     between_linear_layers, between_linear_layers_in_training, between_unbiased_layers,
     between_unbiased_layers_in_training, mixture_of_experts, gumbel_softmax, pooled_by_a_learned_score, distillation,
-    smoothed_loss, retrieval, weighed_table,
+    smoothed_loss, retrieval, weighed_table, linear_attention, soft_mixture_of_experts,
 ]  # fmt: skip
 
 
