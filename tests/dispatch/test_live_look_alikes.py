@@ -9,6 +9,8 @@ import pytest
 
 import traceview
 from live_frameworks import live
+from traceview.comparability import Effect
+from traceview.compare import compare
 from traceview.dispatch import dispatch_table
 from traceview.explaining import explain_trace
 
@@ -226,3 +228,16 @@ def test_products_of_single_matrices_are_inferred_only(tmp_path: Path) -> None:
 
     for shapes in (True, False):
         assert recorded(program, tmp_path, shapes=shapes) == [("unfused", "forward", "matrices", 2)]
+
+
+def test_a_comparison_says_what_replaced_attention_by_hand(tmp_path: Path) -> None:
+    paths = []
+    for name, program in (("by-hand", plain), ("fused", lambda: F.scaled_dot_product_attention(Q, K, V))):
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True) as profiler:
+            program()
+        paths.append(tmp_path / f"{name}.json")
+        profiler.export_chrome_trace(str(paths[-1]))
+    found = compare(*(traceview.load(path) for path in paths))
+    (change,) = found.dispatches
+    assert [one.implementation for one in (*change.before, *change.after)] == ["unfused", "cpu-flash"]
+    assert {one.what: one.effect for one in found.conditions}["input shapes"] is Effect.HOLDS
