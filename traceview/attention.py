@@ -62,6 +62,8 @@ class Evidence(StrEnum):
     """Matrix product, softmax, matrix product whose recorded shapes feed each other."""
     CHAIN = "chain"
     """Batched matrix product, softmax, batched matrix product as ops, shapes not recorded."""
+    MATRICES = "matrices"
+    """Matrix product, softmax, matrix product without batches: one head, or a soft lookup in a table. Inferred."""
     ORDER = "order"
     """Only the order of kernels on a stream: inferred, not proven."""
     NONE = "none"
@@ -85,6 +87,10 @@ ATTENTION_CALLS: Final = FrameSchema(
         Column("stage", pl.Categorical, "", "stage of the call", nullable=True),
     ),
 )
+
+
+INFERRED: Final = (Evidence.ORDER.value, Evidence.MATRICES.value)
+"""Evidence that shows what looks like attention, and does not prove that it is."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -147,13 +147,14 @@ def _count(before: TraceInfo, after: TraceInfo) -> Condition | None:
 
 
 def _work(before: Work, after: Work) -> Condition:
-    if before.shapes and after.shapes:
-        common = before.shapes.keys() & after.shapes.keys()
-        part = len(common) / min(len(before.shapes), len(after.shapes))
-        texts = (f"{len(before.shapes):,} distinct shapes", f"{len(after.shapes):,}, {len(common):,} of them the same")
+    shapes, others = before.shapes_beside(after), after.shapes_beside(before)
+    if shapes and others:
+        common = shapes.keys() & others.keys()
+        part = len(common) / min(len(shapes), len(others))
+        texts = (f"{len(shapes):,} distinct shapes", f"{len(others):,}, {len(common):,} of them the same")
         if part >= SAME_WORK:
             return Condition("input shapes", texts[0], texts[1], Effect.HOLDS)
-        first = max(before.shapes.keys() - common, key=lambda key: (before.shapes[key], key), default="")
+        first = max(shapes.keys() - common, key=lambda key: (shapes[key], key), default="")
         if part < OTHER_WORK:
             only = f", e.g. {first[:80]} is in the first alone" if first else ""
             return Condition(
@@ -198,10 +199,11 @@ def _work_by_name(before: Work, after: Work) -> Condition:
 
 
 def _calls(before: Work, after: Work) -> Condition | None:
-    common = before.shapes.keys() & after.shapes.keys()
+    shapes, others = before.shapes_beside(after), after.shapes_beside(before)
+    common = shapes.keys() & others.keys()
     if not common:
         return None
-    first, second = (sum(work.shapes[key] for key in common) for work in (before, after))
+    first, second = (sum(one[key] for key in common) for one in (shapes, others))
     texts = (f"{first:,.4g}", f"{second:,.4g}")
     if max(first, second) > SAME_CALLS * min(first, second):
         return Condition(

@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import dataclass, field
+from math import prod
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from traceview.knowledge.sdpa import signature_of
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from traceview.dispatch import DispatchTable
+    from traceview.dispatch import Dispatch, DispatchTable
     from traceview.report_parts import TraceInfo
     from traceview.steps import StepTable
     from traceview.timeline import Timeline
@@ -30,6 +33,8 @@ class Work:
 
     Attributes:
         shapes: Calls per step by family and shapes of their tensors.
+        scores: The same where attention counts by the shape of its scores, which holds however it is computed.
+        by_hand: Whether attention is written out here, so that only its scores have a shape.
         names: Device time by name of kernel, ns.
         stages: Names of stages.
         tokens: Median requests, prompt tokens and decoded tokens of a step of a serving engine, where recorded.
@@ -39,6 +44,15 @@ class Work:
     names: Mapping[str, int] = field(default_factory=dict)
     stages: frozenset[str] = frozenset()
     tokens: Mapping[str, float] = field(default_factory=dict)
+    scores: Mapping[str, float] = field(default_factory=dict)
+    by_hand: bool = False
+
+    def shapes_beside(self, other: Work) -> Mapping[str, float]:
+        """``shapes`` as they can be compared with those of ``other``.
+
+        Attention that was written out before and is a call of a fused op now has other arguments, and is the same work.
+        """
+        return self.scores if self.by_hand or other.by_hand else self.shapes
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +106,7 @@ def setting(
     flags |= {"Python stacks"} if "python" in kinds else set()
     flags |= {"shapes"} if timeline.inputs.height else set()
     marked = max(steps.steps.height, 1)
-    calls = _shapes(table, marked)
+    calls, scores = (_shapes(table, marked, by_scores=by_scores) for by_scores in (False, True))
     tokens = {
         name: float(median)
         for name in ("requests", "prefill_tokens", "decode_tokens")
@@ -100,7 +114,14 @@ def setting(
     }
     return Setting(
         trace=trace,
-        work=Work(calls, names, stages, tokens),
+        work=Work(
+            calls,
+            names,
+            stages,
+            tokens,
+            scores,
+            by_hand=any(row.implementation == "unfused" for row in table.attention),
+        ),
         steps=(steps.source.value, steps.steady.height),
         warmup=steps.steps["warmup"].null_count() < steps.steps.height,
         versions=versions,
@@ -108,7 +129,7 @@ def setting(
     )
 
 
-def _shapes(table: DispatchTable, steps: int) -> dict[str, float]:
+def _shapes(table: DispatchTable, steps: int, *, by_scores: bool) -> dict[str, float]:
     """Calls per step by what they compute; implementations, dtypes and scalar arguments make no difference."""
     counted: Counter[str] = Counter()
     for row in table.dispatches:
@@ -116,9 +137,23 @@ def _shapes(table: DispatchTable, steps: int) -> dict[str, float]:
         if not dims:
             continue
         tensors = [shape for shape in _tensors(dims) if len(shape) > 1]
+        if by_scores and row.family == "attention":
+            # What an op of the step back is given depends on the implementation.
+            tensors = _scores(row, tensors) if row.direction == "forward" else []
         if tensors:
             counted[f"{row.family} {sorted(tensors)}"] += row.count
     return {key: count / steps for key, count in counted.items()}
+
+
+def _scores(row: Dispatch, tensors: list[list[int]]) -> list[list[int]]:
+    """Matrices × queries × keys of an attention call, with all batch sizes folded into one."""
+    if row.implementation == "unfused":
+        *batch, queries, keys = tensors[0] if tensors else [0, 0]
+        return [[prod(batch), queries, keys]] if tensors else []
+    if row.op is None or signature_of(row.op) is None or len(tensors) < 3:
+        return tensors
+    (*batch, queries, _), (*_, keys, _) = tensors[:2]
+    return [[prod(batch), queries, keys]]
 
 
 def _tensors(dims: str) -> list[list[int]]:

@@ -270,6 +270,7 @@ def _observed(facts: dict[str, Any], kernel: str | None) -> Reason:
         Evidence.OP.value: "an op that only this path calls is recorded",
         Evidence.SHAPES.value: "a matrix product makes the scores, a softmax reads them, a second product consumes it",
         Evidence.CHAIN.value: "a softmax stands between two batched matrix products; shapes are not recorded",
+        Evidence.MATRICES.value: "a softmax stands between two products of single matrices: one head, or a soft lookup",
         Evidence.ORDER.value: "a softmax kernel stands between two matrix products on one stream; inferred from order",
         Evidence.NONE.value: "no kernel and no op under the call tells which path ran",
     }[facts["evidence"]]

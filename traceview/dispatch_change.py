@@ -133,7 +133,8 @@ def dispatch_changes(before: Sequence[Ran], after: Sequence[Ran]) -> tuple[Dispa
     families = dict.fromkeys((one.family, one.direction) for one in (*before, *after))
     for family, direction in families:
         own = [[one for one in rows if (one.family, one.direction) == (family, direction)] for rows in (before, after)]
-        if max(sum(one.share for one in rows) for rows in own) < LEAST_SHARE:
+        timed = any(one.device_ns for one in (*before, *after))
+        if timed and max(sum(one.share for one in rows) for rows in own) < LEAST_SHARE:
             continue
         places: list[set[str | None]] = [{one.stage for one in rows} for rows in own]
         if places[0] == places[1]:

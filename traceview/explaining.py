@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
-from traceview.attention import SLOW, UNTOLD, Evidence
+from traceview.attention import INFERRED, SLOW, UNTOLD
 from traceview.callers import caller
 from traceview.dispatch import dispatch_table
 from traceview.eligibility import read_call
+from traceview.knowledge.attention_wrappers import WRAPPERS
 from traceview.reasons import Reason, Role, changes
 from traceview.rules.base import Facts
 from traceview.rules.catalogue import RULES
@@ -77,7 +78,7 @@ class Explained:
     @property
     def proven(self) -> bool:
         """Whether what ran is recorded, and not concluded from the order of kernels."""
-        return self.first.evidence != Evidence.ORDER.value
+        return self.first.evidence not in INFERRED
 
     @property
     def reasons(self) -> tuple[Reason, ...]:
@@ -183,7 +184,11 @@ def _change(rows: Sequence[Dispatch], findings: Sequence[Finding]) -> tuple[str,
     code = _RULE_OF.get(rows[0].implementation or "")
     if code == "TV101" and rows[0].provider == "xla":
         code = "TV108"
-    return tuple(dict.fromkeys(finding.fix for finding in findings if finding.code == code))[:1]
+    wrapper = WRAPPERS.get(rows[0].op or "")
+    if code == "TV101" and wrapper:
+        return (wrapper.fix,)
+    fixes = (finding.fix for finding in findings if finding.code == code)
+    return tuple(dict.fromkeys(fix for fix in fixes if fix not in {one.fix for one in WRAPPERS.values()}))[:1]
 
 
 def _order(one: Explained) -> tuple[object, ...]:

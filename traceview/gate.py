@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from traceview.attention import SLOW, UNTOLD, Evidence
+from traceview.attention import INFERRED, SLOW, UNTOLD, Evidence
 from traceview.dispatch import Dispatch, DispatchTable, dispatch_table
 from traceview.errors import ExitCode
 from traceview.expectations.accepting import Accepted, accept_findings, accept_results, unused
@@ -322,6 +322,12 @@ def _only_accepted(findings: int, expectations: int = 0) -> str:
     return f"it passes only because {' and '.join(words)} {are} accepted" if words else ""
 
 
+def _doubt(inferred: list[Dispatch]) -> str:
+    if all(row.evidence == Evidence.ORDER.value for row in inferred):
+        return "only the order of kernels says so: no op and no shape is recorded that would prove it"
+    return "products without batches around a softmax may as well be a soft lookup in a table: that is not proven"
+
+
 def _as_recorded(timeline: Timeline, table: DispatchTable) -> tuple[Verdict, str]:
     total = sum(row.count for row in table.attention)
     untold = sum(row.count for row in table.attention if row.implementation in UNTOLD)
@@ -329,13 +335,13 @@ def _as_recorded(timeline: Timeline, table: DispatchTable) -> tuple[Verdict, str
         return Verdict.INCONCLUSIVE, (
             f"{untold:,} of {total:,} attention calls cannot be judged: the trace does not tell what ran"
         )
-    inferred = [row for row in table.attention if row.implementation in SLOW and row.evidence == Evidence.ORDER.value]
+    inferred = [row for row in table.attention if row.implementation in SLOW and row.evidence in INFERRED]
     if inferred:
         # Not proven, so it does not fail; but who reads "pass" would take it for proof of the opposite.
         count, share = sum(row.count for row in inferred), sum(row.share or 0 for row in inferred)
+        of_busy = f" ({percent(share)} of busy time)" if share else ""
         return Verdict.INCONCLUSIVE, (
-            f"{count:,} of {total:,} attention calls look unfused ({percent(share)} of busy time), but only the order "
-            "of kernels says so: no op and no shape is recorded that would prove it"
+            f"{count:,} of {total:,} attention calls look unfused{of_busy}, but {_doubt(inferred)}"
         )
     if table.attention:
         return Verdict.PASS, _what_ran(table)

@@ -35,12 +35,13 @@ def find(timeline: Timeline, work: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataF
         .drop("value")
     )
     rows = work.join(parts, on="id", how="inner").sort("start_ns")
-    softmax = rows.filter(pl.col("part") == "softmax").with_row_index("call")
+    is_softmax = pl.col("part").is_in(["softmax", "single"])
+    softmax = rows.filter(is_softmax).with_row_index("call")
     if not softmax.height:
         return None
     by = ["device", "chain"]
     owners = softmax.select(*by, "start_ns", "call")
-    others = rows.filter(pl.col("part") != "softmax").select("id", *by, "start_ns", "part")
+    others = rows.filter(~is_softmax).select("id", *by, "start_ns", "part")
     # The first product ran before the softmax that it feeds, everything else after it.
     before = others.filter(pl.col("part") == "first").join_asof(
         owners, on="start_ns", by=by, strategy="forward", check_sortedness=False
@@ -66,7 +67,7 @@ def find(timeline: Timeline, work: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataF
             implementation=pl.lit("unfused"),
             provider=pl.lit("xla"),
             attribution=attributed_by_path(),
-            evidence=pl.lit("shapes"),
+            evidence=pl.when(pl.col("part") == "single").then(pl.lit("matrices")).otherwise(pl.lit("shapes")),
             host_ns=pl.lit(None, pl.Int64),
             inputs=pl.lit(None, pl.UInt32),
             stage="stage",

@@ -53,12 +53,17 @@ def _from_spans(timeline: Timeline, spans: pl.DataFrame) -> Iterator[dict[str, A
     )
     # Pool threads compile for the thread that asked: what another span of the process covers is part of it.
     rows = rows.sort("start_ns", "dur_ns", descending=[False, True])
+    asked = pl.col("op").str.contains(_FUNCTION).fill_null(value=False) | pl.col("name").str.contains(XLA_FRAME)
+    rows = rows.with_columns(asked=asked)
     reach = pl.col("end_ns").cum_max().shift(1).over("process")
-    rows = rows.filter((pl.col("end_ns") > reach).fill_null(value=True) | pl.col("op").str.contains(_FUNCTION))
+    # A pool thread may close its span a moment after the thread that asked went on.
+    in_a_call = pl.when("asked").then("end_ns").cum_max().forward_fill().over("process") > pl.col("start_ns")
+    longer = (pl.col("end_ns") > reach).fill_null(value=True)
+    apart = pl.col("asked") | ~in_a_call.fill_null(value=False)
+    rows = rows.filter((longer & apart) | pl.col("op").str.contains(_FUNCTION))
     # Where calls are recorded, passes outside of any are those of a compilation that began before the recording, or
     # for a thread unknown: what follows each other on a thread, with no call in between, is one.
-    asked = pl.col("op").str.contains(_FUNCTION).fill_null(value=False) | pl.col("name").str.contains(XLA_FRAME)
-    rows = rows.with_columns(asked=asked).with_columns(before=pl.col("asked").cum_sum().over("process"))
+    rows = rows.with_columns(before=pl.col("asked").cum_sum().over("process"))
     loose = pl.col("id").first().over("process", "thread", "before")
     called = pl.col("asked").any().over("process")
     group = pl.when("asked").then(pl.coalesce("op_id", "id")).when(called).then(loose).otherwise("id")

@@ -3,6 +3,10 @@
 A fused attention is a custom call and has no exponential in the program. Here an ``exponential`` counts as softmax if a
 reduction sums its very result; it is attention if its input comes from a product of the same number of elements and a
 product consumes as many. Whatever lies in fusions is followed into them, so names and orders of ops do not matter.
+
+Scores are products of activations, matrix by matrix of a batch of heads. A product by one matrix that the whole batch
+shares is a layer with weights, and a softmax between two of them is none of attention; where neither side has a batch,
+it may be attention of one head or such a layer, and is told so (part ``single`` instead of ``softmax``).
 """
 
 from __future__ import annotations
@@ -38,8 +42,8 @@ def chains(program: Program) -> dict[str, list[tuple[int, str]]]:
     """Which ops of the program take part in which attention by hand.
 
     Returns:
-        Name of each top-level op to ``(number of the attention, part)``; parts are ``first``, ``softmax``, ``middle``
-        and ``last``.
+        Name of each top-level op to ``(number of the attention, part)``; parts are ``first``, ``softmax`` (or
+        ``single``), ``middle`` and ``last``.
     """
     graph = _Graph(program)
     found: dict[str, list[tuple[int, str]]] = defaultdict(list)
@@ -49,8 +53,15 @@ def chains(program: Program) -> dict[str, list[tuple[int, str]]]:
         if parts is None:
             continue
         first, middle, last = parts
+        batched = [_is_batched(graph, one) for one in (first, last)]
+        if any(batched) != all(batched) or not (any(batched) or len(softmax.dims) == 2):
+            continue
         tops = {graph.top(one): "middle" for one in middle}
-        tops |= {graph.top(last): "last", graph.top(first): "first", graph.top(softmax): "softmax"}
+        tops |= {
+            graph.top(last): "last",
+            graph.top(first): "first",
+            graph.top(softmax): "softmax" if all(batched) else "single",
+        }
         for name, part in tops.items():
             found[name].append((number, part))
         number += 1
@@ -71,6 +82,12 @@ def _attention_around(graph: _Graph, softmax: Instruction) -> tuple[Instruction,
         return None
     back = _search(graph.producers, last, PLAIN)
     return first, [one for one in back.plain if one.id in after.ids], last
+
+
+def _is_batched(graph: _Graph, product: Instruction) -> bool:
+    """Whether both operands are more than one matrix, or their extents are not known."""
+    matrices = [len(one.dims) for one in graph.producers(product)[:2] if one.dims]
+    return len(matrices) < 2 or min(matrices) > 2
 
 
 def _is_summed(graph: _Graph, softmax: Instruction, size: int) -> bool:

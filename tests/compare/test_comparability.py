@@ -87,6 +87,17 @@ def test_shapes_in_common(kept, effect):
     assert judged(BASE, replace(OTHER, work=replace(BASE.work, shapes=shapes)), "input shapes")[0].effect is effect
 
 
+def test_attention_written_out_and_its_fused_call_are_the_same_work():
+    gemm = {"gemm [[8, 64], [64, 64]]": 2.0}
+    by_hand = Work(gemm | {"attention [[1, 4, 9, 9]]": 2.0}, scores=gemm | {"attention [[4, 9, 9]]": 2.0}, by_hand=True)
+    fused = Work(gemm | {"attention [[1, 4, 9, 16]]": 2.0}, scores=gemm | {"attention [[4, 9, 9]]": 2.0})
+    other = Work(gemm | {"attention [[1, 4, 5, 16]]": 2.0}, scores=gemm | {"attention [[4, 5, 5]]": 2.0})
+    pair = replace(BASE, work=by_hand), replace(OTHER, work=fused)
+    assert judged(*pair, "input shapes")[0].effect is Effect.HOLDS
+    assert judged(*reversed(pair), "calls of those shapes per step")[0].effect is Effect.HOLDS
+    assert judged(pair[0], replace(OTHER, work=other), "input shapes")[0].effect is Effect.LIMITS
+
+
 def test_twice_the_calls_per_step_limit():
     work = replace(BASE.work, shapes=dict.fromkeys(SHAPES, 4.0))
     found, _ = judged(BASE, replace(OTHER, work=work), "calls of those shapes per step")

@@ -225,3 +225,15 @@ def test_work_that_is_planned_by_an_op_of_its_own_is_no_call() -> None:
     )
     assert (row.op, row.implementation, row.count) == ("vllm::unified_attention_with_output", "flash-3", 2)
     assert row.device_ns == 30_000
+
+
+def test_a_projection_of_the_values_after_the_softmax_is_no_part_of_the_call() -> None:
+    projection = [op("aten::linear", 25, 29.5), *run(25, 77, "aten::mm", GEMM, dims=[[16, 4], [4, 4]])]
+    (row,) = attention(*by_hand(0), *projection)
+    assert (row.implementation, row.evidence, row.device_ns) == ("unfused", "shapes", 40_000)
+
+
+def test_products_of_linear_layers_make_and_read_no_scores() -> None:
+    layer = [op("aten::linear", -1, 5), op("aten::linear", 29, 35)]
+    assert attention(*layer, *by_hand(0, ops=("aten::mm", "aten::_softmax", "aten::mm"))) == []
+    assert attention(*by_hand(0, ops=("aten::addmm", "aten::_softmax", "aten::addmm"))) == []

@@ -73,6 +73,19 @@ def test_a_hint_neither_fails_nor_passes() -> None:
     assert result.summary.startswith("1 of 2 attention calls look unfused (75.0 % of busy time), but only the order")
 
 
+def test_products_of_single_matrices_neither_fail_nor_pass() -> None:
+    result = judged(
+        op("aten::mm", 0, 8, dims=[[8, 4], [4, 8]]),
+        op("aten::_softmax", 10, 18, dims=[[8, 8], [], []]),
+        op("aten::mm", 20, 28, dims=[[8, 8], [8, 4]]),
+    )
+    assert (result.exit_code, [f.severity for f in result.findings]) == (ExitCode.INCONCLUSIVE, [Severity.WARNING])
+    assert result.summary == (
+        "1 of 1 attention calls look unfused, but products without batches around a softmax may as well be a soft "
+        "lookup in a table: that is not proven"
+    )
+
+
 def test_an_opaque_program_could_hold_attention() -> None:
     result = judged(kernel("pe_exe", 0, 100))
     assert result.exit_code is ExitCode.INCONCLUSIVE

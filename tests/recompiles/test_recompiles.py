@@ -108,6 +108,15 @@ def test_what_xla_compiles_for_one_call_is_one_compilation():
     ]
 
 
+def test_a_pool_thread_that_ends_late_is_no_compilation_of_its_own():
+    found = table(
+        op("PjitFunction(f)", 0, 100), host("compile", "backend_compile_and_load", 10, 90),
+        host("compile", "TaskDispatcher::dispatch", 40, 92, thread=1),
+        op("PjitFunction(f)", 200, 300), host("compile", "backend_compile_and_load", 210, 290),
+    )  # fmt: skip
+    assert found.select("function", "dur_ns").rows() == [("f", 80_000), ("f", 80_000)]
+
+
 def test_loading_a_program_is_no_compilation():
     """Each device loads it on a thread of its own; the names are libtpu's."""
     found = table(

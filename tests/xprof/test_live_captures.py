@@ -13,6 +13,7 @@ import pytest
 
 import traceview
 from traceview import recompiles, transfers
+from traceview.errors import ExitCode
 from traceview.gate import check
 from traceview.report import report
 from traceview.steady_state import find_steady_state
@@ -113,6 +114,12 @@ def test_no_call_is_listed_twice(stages):
     calls = stages.events.filter(pl.col("name").cast(pl.String) == "PjitFunction(model)")
     assert calls.height == STEPS
     assert stages.report.counts["nested-call-mark"].n == STEPS
+
+
+def test_a_softmax_between_layers_is_not_proven_to_be_attention(captures):
+    outcome = check(traceview.load(captures / "layers"))
+    assert outcome.exit_code in (ExitCode.OK, ExitCode.INCONCLUSIVE)
+    assert {row.evidence for row in outcome.table.attention} <= {"matrices"}
 
 
 def test_attention_that_xla_left_unfused_is_proven(stages):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from traceview.attention import UNTOLD, Attribution, Evidence
+from traceview.attention import INFERRED, UNTOLD, Attribution
 from traceview.expectations.input_types import input_dtype
 from traceview.expectations.vocabulary import FAMILIES, all_implementations, implementations, spelled_out
 from traceview.kernels import Family, Role, identify, normalise
@@ -69,7 +69,7 @@ class Piece:
     @property
     def is_inferred(self) -> bool:
         """Attention by hand that only the order of kernels suggests: it may be none."""
-        return self.kernel is None and self.row.evidence == Evidence.ORDER.value
+        return self.kernel is None and self.row.evidence in INFERRED
 
     @property
     def label(self) -> str:

@@ -156,19 +156,11 @@ def dispatch_grid(found: Comparison, limit: int) -> Grid | None:
     ]
     left = len(found.dispatches) - len(shown)
     more = (f"{counted(left, 'more change')}.",) if left else ()
-    return Grid(
-        f"What ran instead (calls per step; device time per step, {unit})",
-        (
-            Column("work"),
-            Column("stage"),
-            Column("before"),
-            Column("after"),
-            Column("before", number=True),
-            Column("after", number=True),
-        ),
-        rows,
-        more,
-    )
+    columns = (Column("work"), Column("stage"), Column("before"), Column("after"))
+    if not any(one.before_ns or one.after_ns for one in found.dispatches):
+        return Grid("What ran instead (calls per step)", columns, [row[:4] for row in rows], more)
+    times = (Column("before", number=True), Column("after", number=True))
+    return Grid(f"What ran instead (calls per step; device time per step, {unit})", (*columns, *times), rows, more)
 
 
 def _mix_cells(one: DispatchChange) -> list[str]:

@@ -140,7 +140,8 @@ def _with_span(
 
 def _write_attention(page: Page, rows: Sequence[Dispatch], table: DispatchTable) -> None:
     """Rows in groups of one op: its name is long, and many rows share it."""
-    unit, times = durations(row.device_ns for row in rows)
+    on_device = table.device_events > 0 or all(row.host_ns is None for row in rows)
+    unit, times = durations(row.device_ns if on_device else row.host_ns for row in rows)
     lines: list[list[str | Text]] = [
         [
             Text(row.verdict, style=STYLES[row.verdict]),
@@ -156,7 +157,7 @@ def _write_attention(page: Page, rows: Sequence[Dispatch], table: DispatchTable)
     columns = [
         Column("verdict"),
         Column("calls", number=True),
-        Column(f"device {unit}", number=True),
+        Column(f"{'device' if on_device else 'host'} {unit}", number=True),
         Column("of busy", number=True),
         Column("implementation"),
         Column("known by"),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from traceview.attention import SLOW, UNTOLD
+from traceview.attention import INFERRED, SLOW, UNTOLD
 from traceview.explaining import ATTENTION, Explained, asked
 from traceview.findings import CostOf
+from traceview.knowledge.attention_wrappers import WRAPPERS
 from traceview.reasons import EVIDENCE_CLASSES, Role
 from traceview.render.conditions import write_conditions
 from traceview.render.dispatch_text import implementation, shapes
@@ -18,7 +19,7 @@ from traceview.render.why import rule_words
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from traceview.dispatch import DispatchTable
+    from traceview.dispatch import Dispatch, DispatchTable
     from traceview.explaining import Explanations
     from traceview.findings import Finding
     from traceview.reasons import Reason
@@ -139,11 +140,17 @@ def story(one: Explained, busy_ns: int, width: int) -> list[tuple[str, str]]:
     for roles, name in _STORY:
         lines += [(name if at == 0 else "", _sentence(reason)) for at, reason in enumerate(one.of(*roles))]
     if first.implementation == "unfused":
-        lines.append(("so", _BY_XLA if first.provider == "xla" else _BY_HAND))
+        lines.append(("so", _why_unfused(first)))
     lines.append(("costs", _costs(one, busy_ns)))
     lines += [("change" if at == 0 else "", line) for at, line in enumerate(one.change)]
     lines += [("source" if at == 0 else "", line) for at, line in enumerate(_sources(one.reasons))]
     return lines
+
+
+def _why_unfused(row: Dispatch) -> str:
+    wrapper = WRAPPERS.get(row.op or "")
+    told = wrapper.so if wrapper else _BY_XLA if row.provider == "xla" else _BY_HAND
+    return f"if it is attention at all: {told}" if row.evidence in INFERRED else told
 
 
 def _asked(one: Explained) -> str:

@@ -15,7 +15,7 @@ from html import escape
 from typing import TYPE_CHECKING, Final
 
 from traceview import __version__
-from traceview.attention import Evidence
+from traceview.attention import INFERRED
 from traceview.findings import Severity
 from traceview.render.conditions import conditions
 from traceview.render.dispatch_text import shapes
@@ -126,7 +126,7 @@ def _of_dispatch(row: Dispatch, untold: _State, *, failed: bool) -> _Case:
     state = _State.PASSED
     if row.verdict == "unknown":
         state = untold
-    elif row.verdict == "slow" and failed and row.evidence != Evidence.ORDER.value:
+    elif row.verdict == "slow" and failed and row.evidence not in INFERRED:
         state = _State.FAILED
     return _Case("traceview.dispatch", " ".join(part for part in parts if part), state, said, lines)
 

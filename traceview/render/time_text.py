@@ -233,6 +233,8 @@ def _dispatch_grid(result: StageReport) -> Grid | None:
             )
     if not rows:
         return None
-    columns = (Column("stage", name=True), Column("ran"), Column("count", number=True), Column("device", number=True))
+    columns = [Column("stage", name=True), Column("ran"), Column("count", number=True), Column("device", number=True)]
+    if not result.trace.worked:
+        rows, columns = [[*row[:3], *row[4:]] for row in rows], columns[:3]
     heading = f"What ran in the longest stages (whole trace{together(result.trace.worked)})"
     return Grid(heading, (*columns, Column("asked by", name=True)), rows)

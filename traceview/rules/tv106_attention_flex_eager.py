@@ -9,7 +9,8 @@ Why it costs
     mask and score functions element by element. Only the compiled form is one fused kernel that skips masked blocks.
 
 Evidence it needs
-    Python frames (``with_stack=True``). Without them the calls still show up as unfused attention (TV101).
+    Python frames (``with_stack=True``). Without them the calls still show up as unfused attention (TV101)
+    of ``FlexAttentionAutogradOp``.
 
 When it is wrong
     A debugging run, or a unit test that calls it eagerly on purpose.

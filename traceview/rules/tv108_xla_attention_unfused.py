@@ -33,7 +33,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from traceview.attention import Evidence
+from traceview.attention import INFERRED
 from traceview.findings import Confidence, Finding, Severity
 from traceview.rules.attention_evidence import by_cause, evidence_lines, timing
 from traceview.rules.kernel_evidence import HINT_SHARE
@@ -63,7 +63,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     rows = [row for row in facts.table.attention if row.implementation == "unfused" and row.provider == "xla"]
     vendors = [vendor for vendor in facts.timeline.devices["vendor"] if vendor is not None]
     vendor = vendors[0] if vendors else None
-    for proven, group in by_cause(rows, lambda row: row.evidence != Evidence.ORDER.value):
+    for proven, group in by_cause(rows, lambda row: row.evidence not in INFERRED):
         count = sum(row.count for row in group)
         cost = timing(facts, group)
         if not proven and (count < FEWEST_INFERRED or sum(row.share or 0 for row in group) < HINT_SHARE):
