@@ -10,7 +10,7 @@ from traceview.comparability import Comparable, Effect
 from traceview.dashboards.views.overview import Figure
 from traceview.dashboards.views.table import Show, Table, in_ms
 from traceview.quantities import signed_percent
-from traceview.render.compare_tables import condition_sentence
+from traceview.render.compare_tables import condition_sentence, stages_remark
 from traceview.render.names import UNATTRIBUTED, stage_name
 from traceview.render.units import counted, duration
 from traceview.step_change import Verdict
@@ -142,8 +142,10 @@ def stages_table(found: Comparison) -> Table | None:
         *("\u2003" * one.name.count("/") + stage_name(one.name.rsplit("/", 1)[-1]) for one in found.stages),
         UNATTRIBUTED,
     ]
-    remark = "Wall time of one step, mean; parts stand under what they are parts of, and count in it."
-    return Table(table.frame.with_columns(stage=pl.Series(names)), table.shows, (remark,))
+    remarks = ["Wall time of one step, mean; parts stand under what they are parts of, and count in it."]
+    if alone := stages_remark(found):
+        remarks.append(alone)
+    return Table(table.frame.with_columns(stage=pl.Series(names)), table.shows, tuple(remarks))
 
 
 def kernels_table(found: Comparison) -> Table:

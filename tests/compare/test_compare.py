@@ -15,10 +15,12 @@ from traceview.comparability import Comparable
 from traceview.compare import compare, compare_sides, side
 from traceview.errors import ExitCode, UsageError
 from traceview.render.compare_document import compare_document
+from traceview.render.compare_tables import stages_remark
 from traceview.render.compare_text import headline, print_comparison, write_comparison
 from traceview.render.documents import dumps
 from traceview.render.page import Page
 from traceview.slowdown_limit import SlowdownLimit, judge_limit, read_limit
+from traceview.stage_sources.patterns import stage_patterns
 from traceview.step_change import Verdict
 
 SAMPLES = Path(sample_traces.__file__).parent
@@ -217,3 +219,16 @@ class TestRealPairs:
         # Both sums of the documentation: 25.400 ms of SendRecv over two processes.
         sendrecv = next(one for one in found.kernels if "SendRecv" in one.name)
         assert round(sendrecv.before_ns * 2 / 1e6, 1) == 25.4
+
+
+def test_a_stage_of_one_trace_alone_may_only_be_unrecorded_where_stages_come_from_elsewhere(sides):
+    other = side(load(FLASH), stage_patterns({"attention": "scaled_dot_product"}))
+    text = io.StringIO()
+    print_comparison(compare_sides(sides[0], other), text, limit=20)
+    said = " ".join(text.getvalue().split())
+    assert "one that is in one trace alone may only not be recorded in the other" in said
+    assert "of the second from pattern" in said
+
+
+def test_nothing_is_said_of_where_stages_come_from_if_it_is_the_same(found):
+    assert stages_remark(found) is None

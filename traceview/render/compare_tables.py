@@ -122,6 +122,19 @@ def parts_grid(found: Comparison) -> Grid | None:
     )
 
 
+def stages_remark(found: Comparison) -> str | None:
+    """Why a stage of one trace alone may only be unrecorded in the other; ``None`` if none is alone or it is not so."""
+    if all(one.before_ns is not None and one.after_ns is not None for one in found.stages or ()):
+        return None
+    first, second = (side.stages.sources for side in (found.before, found.after))
+    if set(first) == set(second):
+        return None
+    return (
+        f"Stages of the first come from {', '.join(first)}, of the second from {', '.join(second)}: "
+        "one that is in one trace alone may only not be recorded in the other."
+    )
+
+
 def stages_grid(found: Comparison, limit: int) -> Grid | None:
     """What each stage takes of a step."""
     if not found.stages or found.unattributed is None:
@@ -130,12 +143,12 @@ def stages_grid(found: Comparison, limit: int) -> Grid | None:
     ordered = [one for one in found.stages if one in shown]
     names = ["  " * one.name.count("/") + stage_name(one.name.rsplit("/", 1)[-1], 40) for one in ordered]
     rows, unit = _delta_rows([*ordered, found.unattributed], [*names, UNATTRIBUTED])
-    left = len(found.stages) - len(ordered)
+    left, remark = len(found.stages) - len(ordered), stages_remark(found)
     return Grid(
         f"Stages (wall time per step, mean, {unit})",
         _columns("stage"),
         rows,
-        (f"{counted(left, 'more stage')}.",) if left else (),
+        (*((f"{counted(left, 'more stage')}.",) if left else ()), *((remark,) if remark else ())),
     )
 
 

@@ -232,6 +232,9 @@ def _gaps(result: GapReport, places: Sequence[str | None], limit: int) -> Grid |
     return Grid(f"{heading}{'' if heading == 'Idle stretches' else ' idle stretches'}", columns, table)
 
 
+_READS: Final = "A read waits where the tensor is on a device. Counters of an optimizer stay on the CPU, and do not."
+
+
 def _waits(result: GapReport) -> Grid | None:
     if not result.waits.height:
         return None
@@ -256,7 +259,7 @@ def _waits(result: GapReport) -> Grid | None:
         several = result.lanes > 1
         remark = (f"host: all processes together. device idle: {result.lanes:,} devices together.",) if several else ()
         return Grid("Waits of the host", columns, table, remark)
-    return Grid("Values read by Python", columns, table, ("On a device each of these reads would wait for it.",))
+    return Grid("Values read by Python", columns, table, (_READS,))
 
 
 def _feeding(result: GapReport) -> Grid | None:
