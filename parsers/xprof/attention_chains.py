@@ -6,7 +6,8 @@ product consumes as many. Whatever lies in fusions is followed into them, so nam
 
 Scores are products of activations, matrix by matrix of a batch of heads. A product by one matrix that the whole batch
 shares is a layer with weights, and a softmax between two of them is none of attention; where neither side has a batch,
-it may be attention of one head or such a layer, and is told so (part ``single`` instead of ``softmax``).
+it may be attention of one head or such a layer, and is told so (part ``single`` instead of ``softmax``). Scores of two
+matrices that were both computed by products, or of a matrix with itself, are proven all the same.
 """
 
 from __future__ import annotations
@@ -54,13 +55,14 @@ def chains(program: Program) -> dict[str, list[tuple[int, str]]]:
             continue
         first, middle, last = parts
         batched = [_is_batched(graph, one) for one in (first, last)]
-        if any(batched) != all(batched) or not (any(batched) or len(softmax.dims) == 2):
+        proven = all(batched) or _is_of_activations(graph, first)
+        if not proven and (any(batched) or len(softmax.dims) != 2):
             continue
         tops = {graph.top(one): "middle" for one in middle}
         tops |= {
             graph.top(last): "last",
             graph.top(first): "first",
-            graph.top(softmax): "softmax" if all(batched) else "single",
+            graph.top(softmax): "softmax" if proven else "single",
         }
         for name, part in tops.items():
             found[name].append((number, part))
@@ -88,6 +90,25 @@ def _is_batched(graph: _Graph, product: Instruction) -> bool:
     """Whether both operands are more than one matrix, or their extents are not known."""
     matrices = [len(one.dims) for one in graph.producers(product)[:2] if one.dims]
     return len(matrices) < 2 or min(matrices) > 2
+
+
+def _is_of_activations(graph: _Graph, product: Instruction) -> bool:
+    """Whether neither operand is a matrix of weights or a table: other products stand behind both, or both are one."""
+    operands = graph.producers(product)[:2]
+    if len(operands) < 2:
+        return False
+    if all(is_product(one) or _search(graph.producers, one, PLAIN).products for one in operands):
+        return True
+    return _origins(graph, operands[0]) == _origins(graph, operands[1])
+
+
+def _origins(graph: _Graph, one: Instruction) -> set[int]:
+    """Where a value comes from, however it was laid out on the way."""
+    if one.opcode not in LAYOUT:
+        return {one.id}
+    found = _search(graph.producers, one, LAYOUT)
+    first = {step.id for step in (one, *found.plain) if not graph.producers(step)}
+    return first | {other.id for other in (*found.products, *found.others)}
 
 
 def _is_summed(graph: _Graph, softmax: Instruction, size: int) -> bool:
