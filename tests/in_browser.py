@@ -51,7 +51,8 @@ def settled(page):
 
 
 def to(page, name):
-    """Go to a page and wait until all of it is there."""
+    """Go to a page, once the one before is at rest, and wait until all of it is there."""
+    settled(page)
     link = page.get_by_role("link", name=name, exact=True).first
     path = urlsplit(link.get_attribute("href")).path
     link.click()
