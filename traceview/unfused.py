@@ -76,8 +76,10 @@ def find_chains(
     Returns:
         Calls and members, as :class:`traceview.attention.AttentionCalls` has them.
     """
-    on_device = _device_sequence(timeline, work)
-    on_host = _host_sequence(timeline, under_attention)
+    parent = timeline.events["parent_id"].cast(pl.Int32).fill_null(nesting.NO_PARENT).to_numpy()
+    around = _around(timeline, parent)
+    on_device = _device_sequence(timeline, work, around)
+    on_host = _host_sequence(timeline, under_attention, around, parent)
     calls, members = [], []
     offset = 0
     for sequence, device in ((on_device, True), (on_host, False)):
@@ -111,15 +113,14 @@ _NO_CALLS: Final = pl.DataFrame(schema=_CALL_COLUMNS)
 _NO_MEMBERS: Final = pl.DataFrame(schema={"id": pl.UInt32, "call": pl.UInt32})
 
 
-def _device_sequence(timeline: Timeline, work: pl.DataFrame) -> pl.DataFrame:
+def _device_sequence(timeline: Timeline, work: pl.DataFrame, around: pl.DataFrame) -> pl.DataFrame:
     """Device work per stream in order of time, each row classed."""
     events = timeline.events
-    by_weights = pl.Series(_under_linear(timeline))
     rows = work.with_columns(
         op=events["name"].gather(work["op_id"]).cast(pl.String),
         op_inputs=events["inputs"].gather(work["op_id"]),
-        by_weights=by_weights.gather(work["op_id"]).fill_null(value=False),
-        asked=_asked(timeline).gather(work["op_id"]),
+        by_weights=around["by_weights"].gather(work["op_id"]).fill_null(value=False),
+        asked=around["asked"].gather(work["op_id"]),
     ).sort("process", "device", "stream", "start_ns", nulls_last=True)
     family, op = pl.col("family"), pl.col("op").fill_null("")
     classes = (
@@ -147,33 +148,32 @@ def _device_sequence(timeline: Timeline, work: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _under_linear(timeline: Timeline) -> NDArray[np.bool_]:
-    """For each event whether it is, or lies under, an op that multiplies by weights."""
-    under: NDArray[np.bool_] = _nearest(timeline, pl.col("text").str.contains(_LINEAR_OP)) >= 0
-    return under
+def _around(timeline: Timeline, parent: NDArray[np.int32]) -> pl.DataFrame:
+    """What lies around each event, itself included: ``by_weights`` and ``asked``.
 
-
-def _asked(timeline: Timeline) -> pl.Series:
-    """For each event the name of the op of PyTorch around it that writes attention out; null for none."""
-    nearest = pl.Series(_nearest(timeline, pl.col("text").is_in(list(WRAPPERS)))).cast(pl.Int64)
-    ids = nearest.set(nearest < 0, None).cast(pl.UInt32)
-    return timeline.events["name"].gather(ids).cast(pl.String)
-
-
-def _nearest(timeline: Timeline, wanted: pl.Expr) -> NDArray[np.int32]:
-    """For each event the nearest around it (or itself) whose name, as ``text``, is wanted; negative for none."""
+    The first says whether an op that multiplies by weights does; the second names the op of PyTorch that writes
+    attention out, null for none.
+    """
     names = timeline.events.select(pl.col("name").unique()).with_columns(text=pl.col("name").cast(pl.String))
-    found = names.filter(wanted)["name"]
-    marked = timeline.events["name"].is_in(found.implode()).fill_null(value=False).to_numpy()
-    return nesting.nearest_marked(_parents(timeline), marked)
+
+    def nearest(wanted: pl.Expr) -> NDArray[np.int32]:
+        found = names.filter(wanted)["name"]
+        marked = timeline.events["name"].is_in(found.implode()).fill_null(value=False).to_numpy()
+        return nesting.nearest_marked(parent, marked)
+
+    wrapper = pl.Series(nearest(pl.col("text").is_in(list(WRAPPERS)))).cast(pl.Int64)
+    ids = wrapper.set(wrapper < 0, None).cast(pl.UInt32)
+    return pl.DataFrame(
+        {
+            "by_weights": nearest(pl.col("text").str.contains(_LINEAR_OP)) >= 0,
+            "asked": timeline.events["name"].gather(ids).cast(pl.String),
+        }
+    )
 
 
-def _parents(timeline: Timeline) -> NDArray[np.int32]:
-    parent: NDArray[np.int32] = timeline.events["parent_id"].cast(pl.Int32).fill_null(nesting.NO_PARENT).to_numpy()
-    return parent
-
-
-def _host_sequence(timeline: Timeline, under_attention: NDArray[np.bool_]) -> pl.DataFrame:
+def _host_sequence(
+    timeline: Timeline, under_attention: NDArray[np.bool_], around: pl.DataFrame, parent: NDArray[np.int32]
+) -> pl.DataFrame:
     """Ops that did their work on the CPU, per thread in order of time, each classed by its name."""
     events = timeline.events
     launching = events.filter(pl.col("device").is_not_null())["op_id"].drop_nulls().unique()
@@ -189,9 +189,9 @@ def _host_sequence(timeline: Timeline, under_attention: NDArray[np.bool_]) -> pl
     names = events.filter(pl.col("kind") == "op").select(pl.col("name").unique())
     names = names.with_columns(op=pl.col("name").cast(pl.String)).with_columns(named=by_name.cast(pl.Int8))
     solid = names.filter(pl.col("named").is_in([_PRODUCT, _SOFTMAX]))["name"]
-    inside = _inside_of_the_work(timeline, solid)
+    inside = _inside_of_the_work(timeline, solid, parent)
     ops = events.select("id", "thread", "start_ns", "dur_ns", "inputs", "stage", "kind", "name").with_columns(
-        by_weights=pl.Series(_under_linear(timeline)), asked=_asked(timeline)
+        around["by_weights"], around["asked"]
     )
     ops = ops.filter((pl.col("kind") == "op") & ~pl.Series(under_attention) & ~pl.Series(inside))
     ops = ops.join(names, on="name", how="left", maintain_order="left").filter(pl.col("named") != _SKIP)
@@ -212,7 +212,7 @@ def _host_sequence(timeline: Timeline, under_attention: NDArray[np.bool_]) -> pl
     )
 
 
-def _inside_of_the_work(timeline: Timeline, solid: pl.Series) -> NDArray[np.bool_]:
+def _inside_of_the_work(timeline: Timeline, solid: pl.Series, parent: NDArray[np.int32]) -> NDArray[np.bool_]:
     """For each event whether a product or softmax does its work with it, or is itself only a wrapper of another one.
 
     ``vmap`` records a product once per level of batching, each inside the other: the innermost did the work. What a
@@ -220,7 +220,6 @@ def _inside_of_the_work(timeline: Timeline, solid: pl.Series) -> NDArray[np.bool
     """
     events = timeline.events
     marked = (events["name"].is_in(solid.implode()) & (events["kind"] == "op")).fill_null(value=False).to_numpy()
-    parent = _parents(timeline)
     nearest = nesting.nearest_marked(parent, marked)
     rows = np.arange(len(marked))
     above = np.where(parent >= 0, nearest[parent], nesting.NO_PARENT)

@@ -12,17 +12,12 @@ from traceview.recompile_report import recompile_report
 from traceview.report import describe, kernel_report
 from traceview.steps import find_steps
 from traceview.transfer_report import transfer_report
+from xspace_planes import gpu
 
 
 def kinds(timeline):
     return dict(
         timeline.events.select(pl.col("name").cast(pl.String), pl.col("kind").cast(pl.String)).unique().iter_rows()
-    )
-
-
-def gpu(space: Space, **stats):
-    return space.plane(
-        "/device:GPU:0", 1, device_vendor="NVIDIA", compute_cap_major=9, compute_cap_minor=0, core_count=132, **stats
     )
 
 

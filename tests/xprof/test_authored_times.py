@@ -7,18 +7,7 @@ import pytest
 
 from sample_traces.xspace_bytes import Space, Unsigned, number
 from traceview.gate import check
-
-
-def kinds(timeline):
-    return dict(
-        timeline.events.select(pl.col("name").cast(pl.String), pl.col("kind").cast(pl.String)).unique().iter_rows()
-    )
-
-
-def gpu(space: Space, **stats):
-    return space.plane(
-        "/device:GPU:0", 1, device_vendor="NVIDIA", compute_cap_major=9, compute_cap_minor=0, core_count=132, **stats
-    )
+from xspace_planes import gpu
 
 
 class TestTimes:
